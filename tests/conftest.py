@@ -1,0 +1,27 @@
+"""What holds for every test: how hypothesis searches.
+
+`suite` is the default: the same examples in every run, few enough that the whole suite stays short. To look further,
+with new examples each time: `make test ARGS="--hypothesis-profile=search tests/property"`.
+"""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+# No deadline: a slow machine is not a bug, and pytest's own timeout catches what hangs.
+settings.register_profile(
+    "suite",
+    derandomize=True,
+    max_examples=100,
+    deadline=None,
+    print_blob=True,
+)
+settings.register_profile(
+    "search",
+    derandomize=False,
+    max_examples=5_000,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("suite")
