@@ -1,0 +1,1 @@
+"""The timely core: time, progress, dataflow graph, workers, wire, membership, launchers."""

@@ -1,0 +1,281 @@
+"""A scope at run time: a graph of operators that is itself an operator of the scope around it.
+
+Child 0 stands for the surroundings. What enters the scope leaves child 0's outputs; what leaves it arrives at child 0's
+inputs. A scope is scheduled in ten steps (`schedule`), of which the first half turns news into frontiers and the second
+half runs operators and tells the other workers what they did.
+
+A scope's own broadcasts make what it knows global, so it reports to its surroundings on behalf of all workers
+(`local` is false), consumption and capabilities together: at no moment does a record that entered lack a pointstamp
+on either level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from framework.events import Events, FrontierChanged, OperatorScheduled, ProgressReceived, ProgressSent
+from framework.membership import Members, WorkerId
+from framework.progress.broadcast import Sequences
+from framework.progress.change_batch import ChangeBatch
+from framework.progress.domain import Nesting
+from framework.progress.graph import Compiled, Connection
+from framework.progress.location import Source, Target
+from framework.progress.order import Time
+from framework.progress.reachability import Tracker
+from framework.progress.shared import Operator, SharedProgress
+
+Change = tuple[int, Time, int]
+"""A location, a time, and how many pointstamps more there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a scope needs of its worker."""
+
+    worker: WorkerId
+    members: Callable[[], Members]
+    broadcast: Callable[[int, tuple[Change, ...]], None]
+    """Send a numbered batch to all other members."""
+    activate: Callable[[], None]
+    """Ask for this scope to be scheduled."""
+    events: Events
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressState:
+    """All that a scope has heard: pointstamps with their counts, and the next batch due from each sender."""
+
+    pointstamps: dict[tuple[int, Time], int]
+    next_in: dict[WorkerId, int]
+    next_out: int
+
+
+class Child:
+    """An operator, and where its ports are in the graph."""
+
+    __slots__ = ("fans_out", "incomplete", "operator", "path", "sources", "targets")
+
+    def __init__(self, operator: Operator, path: str) -> None:
+        self.operator = operator
+        self.path = path
+        self.incomplete = False
+        self.targets: list[int] = []
+        self.sources: list[int] = []
+        self.fans_out: list[list[tuple[int, bool]]] = []
+        """Per output: the locations that it feeds, and whether each record goes to all workers there."""
+
+
+class Subgraph:
+    """One scope on one worker."""
+
+    notify = True
+    local = False
+
+    def __init__(self, name: str, path: str, nesting: Nesting, compiled: Compiled, outside: Outside) -> None:
+        self.name = name
+        self.path = path
+        self._nesting = nesting
+        self._compiled = compiled
+        self._outside = outside
+        self._tracker = Tracker(compiled)
+        self._sequences = Sequences()
+        self._children: dict[int, Child] = {}
+        self._active: list[int] = []
+        self._activated: set[int] = set()
+        self._inbox: list[tuple[WorkerId, int, tuple[Change, ...]]] = []
+        self._done: ChangeBatch[tuple[int, Time]] = ChangeBatch()
+        """What this worker's operators did and has not told the others."""
+        self._heard: ChangeBatch[tuple[int, Time]] = ChangeBatch()
+        """What happened on any worker, told or reported, and is not yet in the tracker."""
+        inputs = len(compiled.through)
+        outputs = sum(1 for location in compiled.locations if isinstance(location, Target) and location.node == 0)
+        self.shared = SharedProgress.empty(inputs, outputs)
+        self.connection: Connection = [
+            [type(paths)(map(nesting.leave_summary, paths)) for paths in to_outputs] for to_outputs in compiled.through
+        ]
+        self.entered: list[ChangeBatch[Time]] = [ChangeBatch() for _ in range(inputs)]
+        """Per input: records that came in since the last scheduling; counted by whoever hands them in."""
+        self._entrances = {compiled.ids[Source(0, port)]: port for port in range(inputs)}
+        self._exits = {compiled.ids[Target(0, port)]: port for port in range(outputs)}
+        self._entrance_targets: list[list[tuple[int, bool]]] = [[] for _ in range(inputs)]
+        self.initial: list[list[tuple[Time, int]]] = [[] for _ in range(outputs)]
+        self._owner_of_target: dict[int, tuple[int, int]] = {}
+
+    # Building
+
+    def adopt(self, index: int, operator: Operator, fans_out: list[list[tuple[Target, bool]]], peers: int) -> None:
+        """Take in the operator that the graph calls `index`; `peers` workers do the same."""
+        ids = self._compiled.ids
+        child = Child(operator, f"{self.path}.{index}")
+        child.targets = [ids[Target(index, port)] for port in range(len(operator.shared.consumed))]
+        child.sources = [ids[Source(index, port)] for port in range(len(operator.shared.produced))]
+        child.fans_out = [[(ids[target], copies) for target, copies in targets] for targets in fans_out]
+        self._children[index] = child
+        for port, location in enumerate(child.targets):
+            self._owner_of_target[location] = (index, port)
+            # Operators start with the least time in their frontiers; the tracker's first word replaces it.
+            operator.shared.frontiers[port].update(self._nesting.inner.minimum, -1)
+        for location, initial in zip(child.sources, operator.initial, strict=True):
+            for time, count in initial:
+                self._tracker.update(location, time, count * peers if operator.local else count)
+        self.activate(index)
+
+    def open(self, fans_out: list[list[tuple[Target, bool]]]) -> None:
+        """Close the building phase: derive the first frontiers and what the scope may emit from the start."""
+        ids = self._compiled.ids
+        self._entrance_targets = [[(ids[target], copies) for target, copies in targets] for targets in fans_out]
+        for location in self._entrances:
+            self._tracker.update(location, self._nesting.inner.minimum, 1)
+        self._propagate()
+        self.initial = [internal.drain() for internal in self.shared.internal]
+
+    # Activation and messages
+
+    def activate(self, index: int) -> None:
+        """Have the child scheduled at the next opportunity."""
+        if index not in self._activated:
+            self._activated.add(index)
+            heappush(self._active, index)
+            self._outside.activate()
+
+    def receive(self, sender: WorkerId, sequence: int, changes: tuple[Change, ...]) -> None:
+        """Take a batch from another worker; it counts from the next scheduling on."""
+        self._inbox.append((sender, sequence, changes))
+        self._outside.activate()
+
+    def schedule(self) -> bool:
+        """Run the scope once; tell whether it has anything left to do."""
+        self._accept_frontier()
+        self._harvest_inputs()
+        self._hear_peers()
+        self._propagate()
+        self._run_children()
+        self._tell_peers()
+        if self._heard or self._inbox or self._active:
+            self._outside.activate()
+        return (
+            bool(self._heard or self._inbox or self._done)
+            or any(child.incomplete for child in self._children.values())
+            or self._tracker.tracking_anything()
+        )
+
+    def _accept_frontier(self) -> None:
+        """The surroundings' frontier becomes pointstamps at child 0's outputs."""
+        for location, changes in zip(self._entrances, self.shared.frontiers, strict=True):
+            for time, change in changes.drain():
+                self._tracker.update(location, self._nesting.enter(time), change)
+
+    def _harvest_inputs(self) -> None:
+        """Records that came in are now at the inputs that child 0 feeds, and no longer before the scope."""
+        for (entrance, port), entered in zip(self._entrances.items(), self.entered, strict=True):
+            for time, count in entered.drain():
+                self._produce(self._entrance_targets[port], time, count, into=self._done)
+                self._done.update((entrance, time), -count)
+
+    def _hear_peers(self) -> None:
+        for sender, sequence, changes in self._inbox:
+            self._sequences.accept(sender, sequence)
+            for location, time, delta in changes:
+                self._heard.update((location, time), delta)
+            if self._outside.events.listening:
+                self._outside.events.emit(ProgressReceived(self.path, sender, sequence, len(changes)))
+        self._inbox.clear()
+
+    def _propagate(self) -> None:
+        leave, shared = self._nesting.leave, self.shared
+        for (location, time), delta in self._heard.drain():
+            if location in self._entrances:
+                shared.consumed[self._entrances[location]].update(leave(time), -delta)
+            elif location in self._exits:
+                shared.produced[self._exits[location]].update(leave(time), delta)
+            else:
+                self._tracker.update(location, time, delta)
+        frontier_changes, output_changes = self._tracker.propagate()
+        for location, time, change in frontier_changes:
+            owner = self._owner_of_target.get(location)
+            if owner is not None:
+                index, port = owner
+                operator = self._children[index].operator
+                operator.shared.frontiers[port].update(time, change)
+                if operator.notify:
+                    self.activate(index)
+        if self._outside.events.listening:
+            for location, time, change in frontier_changes:
+                self._outside.events.emit(
+                    FrontierChanged(self.path, self._compiled.locations[location], time, change)
+                )
+        for port, time, change in output_changes:
+            shared.internal[port].update(leave(time), change)
+
+    def _run_children(self) -> None:
+        """Run active children once each, in order; who is activated behind the current one waits for the next round."""
+        previous = 0
+        while self._active and self._active[0] > previous:
+            previous = heappop(self._active)
+            self._activated.discard(previous)
+            child = self._children[previous]
+            events = self._outside.events
+            if events.listening:
+                started_s = events.clock()
+                child.incomplete = child.operator.schedule()
+                events.emit(OperatorScheduled(child.path, events.clock() - started_s))
+            else:
+                child.incomplete = child.operator.schedule()
+            self._extract(child, into=self._done if child.operator.local else self._heard)
+
+    def _extract(self, child: Child, into: ChangeBatch[tuple[int, Time]]) -> None:
+        """What the child reports becomes changes of pointstamps."""
+        shared = child.operator.shared
+        for location, consumed in zip(child.targets, shared.consumed, strict=True):
+            for time, count in consumed.drain():
+                into.update((location, time), -count)
+        for location, internal in zip(child.sources, shared.internal, strict=True):
+            for time, change in internal.drain():
+                into.update((location, time), change)
+        for fans_out, produced in zip(child.fans_out, shared.produced, strict=True):
+            for time, count in produced.drain():
+                self._produce(fans_out, time, count, into)
+
+    def _produce(
+        self, fans_out: list[tuple[int, bool]], time: Time, count: int, into: ChangeBatch[tuple[int, Time]]
+    ) -> None:
+        for location, to_all in fans_out:
+            into.update((location, time), count * len(self._outside.members()) if to_all else count)
+
+    def _tell_peers(self) -> None:
+        """Broadcast what was done once somebody's frontier may depend on it (timely's demand mode)."""
+        if not self._matters():
+            return
+        changes = tuple((location, time, delta) for (location, time), delta in self._done.drain())
+        sequence = self._sequences.stamp()
+        self._outside.broadcast(sequence, changes)
+        self._inbox.append((self._outside.worker, sequence, changes))
+        if self._outside.events.listening:
+            self._outside.events.emit(ProgressSent(self.path, sequence, len(changes)))
+
+    def _matters(self) -> bool:
+        """Whether a subtraction could move a frontier, or the surroundings must hear of records that came or went."""
+        return any(
+            self._is_border(location) or (delta < 0 and self._tracker.is_global(location, time))
+            for (location, time), delta in self._done.items()
+        )
+
+    def _is_border(self, location: int) -> bool:
+        return location in self._entrances or location in self._exits
+
+    # Looking in
+
+    def progress_state(self) -> ProgressState:
+        """What a worker that joined now would have to be told."""
+        pointstamps = ChangeBatch(self._tracker.pointstamps().items())
+        for key, delta in self._heard.items():
+            if not self._is_border(key[0]):
+                pointstamps.update(key, delta)
+        return ProgressState(dict(pointstamps.items()), dict(self._sequences.next_in), self._sequences.next_out)
+
+    def shut_down(self) -> None:
+        """Shut every child down."""
+        for child in self._children.values():
+            child.operator.shut_down()
