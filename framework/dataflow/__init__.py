@@ -1,0 +1,1 @@
+"""The dataflow graph: scopes, operators, capabilities, channels."""

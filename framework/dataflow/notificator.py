@@ -1,0 +1,68 @@
+"""Notifications: tell me when nothing can arrive any more at or before a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+
+from framework.dataflow.capability import Capability
+from framework.dataflow.operator import BuiltOperator
+from framework.progress.antichain import MutableAntichain
+from framework.progress.order import Time, linear_key
+
+
+class Notificator:
+    """Capabilities waiting for their time to be complete at all watched inputs.
+
+    Iterate over it for those that are, earliest first; each is yielded once per time and dropped after its turn.
+    """
+
+    def __init__(self, operator: BuiltOperator, frontiers: Sequence[MutableAntichain]) -> None:
+        self._operator = operator
+        self._frontiers = frontiers
+        self._waiting: dict[Time, Capability] = {}
+        self._order: list[tuple[tuple[int, ...], Time]] = []
+        operator.on_shut_down.append(self.clear)
+
+    def notify_at(self, capability: Capability) -> None:
+        """Deliver `capability` once its time is complete. The notificator owns it from here on."""
+        time = capability.time
+        if time in self._waiting:
+            capability.drop()
+        else:
+            self._waiting[time] = capability
+            heappush(self._order, (linear_key(time), time))
+
+    def complete(self, time: Time) -> bool:
+        """Whether nothing at or before `time` can arrive at the watched inputs."""
+        return not any(frontier.less_equal(time) for frontier in self._frontiers)
+
+    def __iter__(self) -> Iterator[Capability]:
+        # In a partial order a later key may be complete before an earlier one: set aside what is not yet complete.
+        aside: list[tuple[tuple[int, ...], Time]] = []
+        try:
+            while self._order:
+                key, time = heappop(self._order)
+                if not self.complete(time):
+                    aside.append((key, time))
+                    if isinstance(time, int):
+                        break
+                    continue
+                self._operator.time = time
+                with self._waiting.pop(time) as capability:
+                    yield capability
+                self._operator.time = None
+        finally:
+            for entry in aside:
+                heappush(self._order, entry)
+
+    def pending(self) -> list[Time]:
+        """The times that are waited for."""
+        return sorted(self._waiting, key=linear_key)
+
+    def clear(self) -> None:
+        """Wait for nothing any more."""
+        for capability in self._waiting.values():
+            capability.drop()
+        self._waiting.clear()
+        self._order.clear()

@@ -1,0 +1,116 @@
+"""An operator with logic of its own, as its scope schedules it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from framework.dataflow.handle import InputHandle, OutputHandle
+from framework.errors import OperatorFailed
+from framework.membership import WorkerId
+from framework.progress.antichain import mutable_antichain
+from framework.progress.domain import Domain
+from framework.progress.graph import Connection
+from framework.progress.order import Time
+from framework.progress.shared import SharedProgress
+
+Logic = Callable[[], bool | None]
+"""Called when there is something to do; true if work remains that no capability stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activator:
+    """How an operator asks to be scheduled."""
+
+    activate: Callable[[], None]
+    """In the worker's own thread."""
+    activate_from_thread: Callable[[], None]
+    """In any thread; wakes a parked worker."""
+    activate_after: Callable[[float], None]
+    """In the worker's own thread: once so many seconds have passed."""
+    activate_when_clear: Callable[[], None]
+    """In the worker's own thread: once links are no longer congested."""
+
+
+class BuiltOperator:
+    """Inputs, outputs and logic, tied to a `SharedProgress`."""
+
+    local = True
+
+    def __init__(self, name: str, path: str, worker: WorkerId, activator: Activator) -> None:
+        self.name = name
+        self.path = path
+        self.activator = activator
+        self.activate = activator.activate
+        self.shared = SharedProgress.empty(0, 0)
+        self.connection: Connection = []
+        self.initial: list[list[tuple[Time, int]]] = []
+        self.notify = True
+        self.running = False
+        self.time: Time | None = None
+        """The time of the message or notification at hand, for reports."""
+        self.inputs: list[InputHandle] = []
+        self.outputs: list[OutputHandle] = []
+        self.logic: Logic = lambda: None
+        self.on_shut_down: list[Callable[[], None]] = []
+        self._worker = worker
+        self._released: deque[tuple[OutputHandle, Time]] = deque()
+
+    def add_input(self, domain: Domain) -> InputHandle:
+        """One more input port; its frontier starts at the least time."""
+        fresh = SharedProgress.empty(1, 0)
+        self.shared.frontiers += fresh.frontiers
+        self.shared.consumed += fresh.consumed
+        frontier = mutable_antichain(domain)
+        frontier.update(domain.minimum, 1)
+        handle = InputHandle(self, len(self.inputs), frontier)
+        self.inputs.append(handle)
+        return handle
+
+    def add_output(self) -> OutputHandle:
+        """One more output port."""
+        fresh = SharedProgress.empty(0, 1)
+        self.shared.internal += fresh.internal
+        self.shared.produced += fresh.produced
+        handle = OutputHandle(self, len(self.outputs))
+        self.outputs.append(handle)
+        return handle
+
+    def schedule(self) -> bool:
+        """Bring the frontiers up to date, run the logic, pass on what it gathered."""
+        for handle, changes in zip(self.inputs, self.shared.frontiers, strict=True):
+            if changes:
+                for time, change in changes.drain():
+                    handle.frontier.update(time, change)
+        self.running = True
+        try:
+            while self._released:
+                output, time = self._released.popleft()
+                output.change_capability(time, -1)
+            incomplete = bool(self.logic())
+            for output in self.outputs:
+                output.flush()
+        except Exception as error:
+            if isinstance(error, OperatorFailed):
+                raise
+            raise OperatorFailed(operator=self.name, path=self.path, worker=self._worker, time=self.time) from error
+        finally:
+            self.running = False
+            self.time = None
+            for handle in self.inputs:
+                handle.end_activation()
+        return incomplete
+
+    def release_later(self, output: OutputHandle, time: Time) -> None:
+        """Give a capability back in the worker's own thread."""
+        self._released.append((output, time))
+        self.activator.activate_from_thread()
+
+    def shut_down(self) -> None:
+        """Drop queued messages and whatever the logic holds."""
+        for handle in self.inputs:
+            handle.shut_down()
+        for callback in self.on_shut_down:
+            callback()
+        self.logic = lambda: None

@@ -1,0 +1,104 @@
+"""How records travel between two operators: on the same worker, to the worker a record asks for, or to all.
+
+A pact sees whole containers. Progress counts records before they are routed, so routing may cut containers as it
+likes, as long as every record arrives exactly once (or, for `Broadcast`, once per worker).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from framework.dataflow.handle import Pusher
+from framework.membership import Members, WorkerId
+from framework.progress.order import Time
+from framework.wire.container import Container
+
+
+class Channel(Protocol):
+    """One edge of the dataflow graph on one worker."""
+
+    @property
+    def worker(self) -> WorkerId:
+        """This worker."""
+
+    def members(self) -> Members:
+        """All workers, as of now."""
+
+    def deliver(self, time: Time, container: Container) -> None:
+        """Hand a container to the receiver on this worker."""
+
+    def send(self, peer: WorkerId, time: Time, container: Container) -> None:
+        """Hand a container to the receiver on another worker."""
+
+
+class Pact(Protocol):
+    """Where the records of a stream go."""
+
+    @property
+    def to_all(self) -> bool:
+        """Whether each record goes to all workers."""
+
+    def pusher(self, channel: Channel) -> Pusher:
+        """A function that routes containers into `channel`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Records stay on their worker."""
+
+    to_all = False
+
+    def pusher(self, channel: Channel) -> Pusher:
+        return channel.deliver
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Each record goes to the worker that `route(record)`, modulo the number of workers, names.
+
+    `route` must give the same number on every worker; Python's own `hash` of a string does not.
+    """
+
+    route: Callable[[Any], int]
+
+    to_all = False
+
+    def pusher(self, channel: Channel) -> Pusher:
+        route = self.route
+
+        def push(time: Time, rows: Any) -> None:
+            workers = channel.members().workers
+            count = len(workers)
+            if count == 1:
+                channel.deliver(time, rows)
+                return
+            parts: list[list[Any]] = [[] for _ in workers]
+            for record in rows:
+                parts[route(record) % count].append(record)
+            for worker, part in zip(workers, parts, strict=True):
+                if part:
+                    if worker == channel.worker:
+                        channel.deliver(time, part)
+                    else:
+                        channel.send(worker, time, part)
+
+        return push
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """Each record goes to every worker."""
+
+    to_all = True
+
+    def pusher(self, channel: Channel) -> Pusher:
+        def push(time: Time, container: Container) -> None:
+            for worker in channel.members().workers:
+                if worker == channel.worker:
+                    channel.deliver(time, container)
+                else:
+                    channel.send(worker, time, container)
+
+        return push

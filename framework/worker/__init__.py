@@ -1,0 +1,1 @@
+"""The worker: builds dataflows and runs them over a transport."""

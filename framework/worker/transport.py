@@ -1,0 +1,40 @@
+"""What a worker needs of the world: FIFO links to its peers, and somewhere to sleep.
+
+Threads and TCP (`framework.net`) and the simulator (`framework.simulation`) implement it; the worker cannot tell them
+apart.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from framework.membership import WorkerId
+from framework.wire.messages import Message
+
+
+class Transport(Protocol):
+    """The links of one worker. Only `wake` may be called from another thread."""
+
+    def send(self, peer: WorkerId, message: Message, where: str = "this job") -> None:
+        """Queue `message` for `peer`; it leaves with the next `flush`. Never blocks.
+
+        A record that cannot be encoded raises `UnencodableRecord`, which says that `where` sent it.
+        """
+
+    def receive(self) -> list[tuple[WorkerId, Message]]:
+        """What has arrived since the last call, in order per peer, a bounded amount of it. Never blocks."""
+
+    def flush(self) -> None:
+        """Hand each peer all that is queued for it, in one write as far as the link takes it. Never blocks."""
+
+    def congested(self) -> bool:
+        """Whether so much waits for a slow peer that sources should pause."""
+
+    def park(self, timeout_s: float | None) -> None:
+        """Sleep until something arrives, a link takes more, `wake` was called, or the time is over."""
+
+    def wake(self) -> None:
+        """End the current or the next `park`."""
+
+    def close(self) -> None:
+        """Release the links. What was not flushed is lost."""
