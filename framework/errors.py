@@ -44,6 +44,10 @@ class GraphError(UserError):
     """A dataflow was put together wrongly."""
 
 
+class DuplicateName(UserError):
+    """A name is taken."""
+
+
 class DataflowMismatch(UserError):
     """Two workers built different dataflows."""
 

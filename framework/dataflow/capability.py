@@ -8,7 +8,7 @@ send, or `retain` it for later.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol
 
@@ -47,18 +47,26 @@ class Capability:
     Drop it with `drop()` or a `with` block; left to the garbage collector it is released too, with a warning.
     """
 
-    __slots__ = ("_holder", "_held", "_time")
+    __slots__ = ("__weakref__", "_holder", "_held", "_time")
 
     def __init__(self, time: Time, holder: CapabilityHolder) -> None:
         self._time = time
         self._holder = holder
         self._held = True
         holder.change_capability(time, 1)
+        if _observers:
+            for observer in _observers:
+                observer(self)
 
     @property
     def time(self) -> Time:
         """The earliest time that it allows sending at."""
         return self._time
+
+    @property
+    def holder(self) -> CapabilityHolder:
+        """The output that it belongs to."""
+        return self._holder
 
     @property
     def held(self) -> bool:
@@ -126,6 +134,18 @@ class Capability:
         return f"<capability for {self._time!r} at {self._holder.label}{'' if self._held else ', dropped'}>"
 
 
+_observers: list[Callable[[Capability], None]] = []
+
+
+def observe_capabilities(observer: Callable[[Capability], None]) -> Callable[[], None]:
+    """Call `observer` with every new capability of this process; the answer ends it.
+
+    The simulator thus knows what is truly held, from the capabilities themselves and not from how they are accounted.
+    """
+    _observers.append(observer)
+    return lambda: _observers.remove(observer)
+
+
 class InputCapability:
     """The right to answer one message, until the activation that received it ends."""
 
@@ -145,8 +165,8 @@ class InputCapability:
         holder = source.outputs[output]
         if not source.covers(self.time, holder, time):
             raise TimeNotCovered(
-                f"a message at {self.time!r} gives no capability for {time!r} at {holder.label}; ask for its own time or "
-                f"a later one, or for what the operator's connection from that input to that output allows"
+                f"a message at {self.time!r} gives no capability for {time!r} at {holder.label}; ask for its own time "
+                f"or a later one, or for what the operator's connection from that input to that output allows"
             )
         return Capability(time, holder)
 

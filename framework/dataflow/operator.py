@@ -107,6 +107,10 @@ class BuiltOperator:
         self._released.append((output, time))
         self.activator.activate_from_thread()
 
+    def released(self) -> list[tuple[OutputHandle, Time]]:
+        """Capabilities that were left to the garbage collector and are not given back yet."""
+        return list(self._released)
+
     def shut_down(self) -> None:
         """Drop queued messages and whatever the logic holds."""
         for handle in self.inputs:

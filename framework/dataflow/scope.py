@@ -67,6 +67,11 @@ class Scope:
         """The times of this scope."""
         return self._nesting.inner
 
+    @property
+    def complete(self) -> bool:
+        """Whether its `with` block and those around it have ended, so that all that listens to its streams is known."""
+        return not self._open and (self.parent is None or self.parent.complete)
+
     # Operators and edges
 
     def operator(self, name: str) -> OperatorBuilder:
@@ -77,7 +82,7 @@ class Scope:
         """The index of the next operator."""
         if not self._open:
             raise GraphError(
-                f"scope {self.name!r} is complete; add operator {name!r} within its `with` block, or to the scope around it"
+                f"scope {self.name!r} is complete; add operator {name!r} within its `with` block, or around it"
             )
         self._names.append(name)
         return len(self._names) - 1
@@ -217,9 +222,7 @@ class Scope:
         for index in range(1, len(self._names)):
             operator = self._operators[index]
             shared = operator.shared
-            graph.nodes.append(
-                Node(operator.name, len(shared.consumed), len(shared.produced), operator.connection)
-            )
+            graph.nodes.append(Node(operator.name, len(shared.consumed), len(shared.produced), operator.connection))
             self._described.append(f"{index} {operator.name} {operator.connection!r} {operator.initial!r}")
         graph.edges = {source: [target for target, _ in targets] for source, targets in self._edges.items()}
         subgraph = Subgraph(self.name, self.path, self._nesting, graph.compile(), self._outside())

@@ -47,6 +47,10 @@ class Switchboard:
         elif message.channel >= self._next:
             self._early.setdefault(message.channel, []).append((sender, message))
 
+    def early(self) -> list[tuple[WorkerId, Data | Progress]]:
+        """What waits for its channel to be opened."""
+        return [arrival for arrivals in self._early.values() for arrival in arrivals]
+
     @property
     def reserved(self) -> int:
         """How many channels were given out."""

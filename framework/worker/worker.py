@@ -46,6 +46,7 @@ class Worker:
         self._transport = transport
         self._agenda = Agenda()
         self._switchboard = Switchboard()
+        self._channels: dict[int, InputHandle | Subgraph] = {}
         self._dataflows: dict[int, _Dataflow] = {}
         self._dataflows_built = 0
         self._fingerprints: dict[int, tuple[WorkerId, bytes]] = {}
@@ -95,6 +96,8 @@ class Worker:
             raise GraphError(f"there is no dataflow {number}; running are {self.installed_dataflows()}")
         dataflow.root.shut_down()
         self._switchboard.close(dataflow.channels)
+        for channel in dataflow.channels:
+            self._channels.pop(channel, None)
         self._ready.discard(number)
         if self.events.listening:
             self.events.emit(DataflowFinished(number))
@@ -113,6 +116,7 @@ class Worker:
             if self.events.listening:
                 self.events.emit(MessageReceived(channel, peer, len(message.container)))
 
+        self._channels[channel] = handle
         self._switchboard.open(channel, receive)
         return WorkerChannel(self, channel, handle, sender)
 
@@ -123,6 +127,7 @@ class Worker:
             assert isinstance(message, Progress), message
             subgraph.receive(peer, message.sequence, message.changes)
 
+        self._channels[channel] = subgraph
         self._switchboard.open(channel, receive)
 
     def activator(self, activate: Callable[[], None]) -> Activator:
@@ -157,8 +162,7 @@ class Worker:
 
     def _broadcast(self, message: Message) -> None:
         for peer in self.members.others(self.id):
-            if peer not in self._departed:
-                self._transport.send(peer, message)
+            self._transport.send(peer, message)
 
     def congested(self) -> bool:
         """Whether sources should pause because a peer is behind."""
@@ -240,8 +244,8 @@ class Worker:
         first, known = self._fingerprints.setdefault(number, (worker, fingerprint))
         if fingerprint != known:
             raise DataflowMismatch(
-                f"workers {first} and {worker} built different dataflows (number {number}); build the same operators in "
-                f"the same order on every worker, and keep what differs, such as `if worker.index == 0`, out of it"
+                f"workers {first} and {worker} built different dataflows (number {number}); build the same operators "
+                f"in the same order on every worker, and keep what differs, such as `if worker.index == 0`, out of it"
             )
 
     # Ending
@@ -257,11 +261,15 @@ class Worker:
             callback()
         self._on_finish.clear()
 
-    def finish(self) -> None:
-        """Close the inputs, run until every dataflow is complete, and part from the peers."""
+    def complete(self) -> None:
+        """Close the inputs and run until every dataflow is complete."""
         self.close_inputs()
         while self._dataflows:
             self.step_or_park()
+
+    def finish(self) -> None:
+        """Complete every dataflow and part from the peers."""
+        self.complete()
         self._broadcast(Goodbye())
         self._transport.flush()
         while set(self.members.others(self.id)) - self._departed:
@@ -272,6 +280,20 @@ class Worker:
         """Tell the peers that the job has failed; they end too."""
         self._broadcast(Abort(report))
         self._transport.flush()
+
+    # Looking in
+
+    def dataflows(self) -> dict[int, Subgraph]:
+        """The outermost scope of each running dataflow."""
+        return {number: dataflow.root for number, dataflow in self._dataflows.items()}
+
+    def channels(self) -> dict[int, InputHandle | Subgraph]:
+        """Where each channel ends: at an operator's input (records), or at a scope (progress)."""
+        return self._channels
+
+    def early(self) -> list[tuple[WorkerId, Data | Progress]]:
+        """Messages for dataflows that are not built yet."""
+        return self._switchboard.early()
 
     def progress_states(self) -> dict[int, ProgressState]:
         """What each dataflow's outermost scope has heard so far."""

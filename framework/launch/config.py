@@ -1,0 +1,186 @@
+"""How many processes and threads a computation has, where they are, and which one this is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from framework.errors import ConfigError
+
+BASE_PORT = 2101
+PROCESSES_MAX = 1024
+THREADS_MAX = 256
+
+SPAWNED_VARIABLE = "HAILER_SPAWNED"
+"""Set by the launcher of local processes for its children; see `Spawned`."""
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """What a process that the local launcher started was given: sockets and pipes instead of flags."""
+
+    process: int
+    addresses: tuple[Address, ...]
+    listener_fd: int
+    lifeline_fd: int
+    """Ends when the launcher does."""
+    report_fd: int
+    """Takes the report of a failure, so that the launcher prints one of them."""
+
+    def to_environment(self) -> str:
+        """The value of `SPAWNED_VARIABLE`."""
+        return json.dumps([self.process, self.addresses, self.listener_fd, self.lifeline_fd, self.report_fd])
+
+    @staticmethod
+    def from_environment() -> Spawned | None:
+        """What the launcher said, if there is one; said once, so that this process's own children do not hear it."""
+        value = os.environ.pop(SPAWNED_VARIABLE, None)
+        if value is None:
+            return None
+        process, addresses, listener_fd, lifeline_fd, report_fd = json.loads(value)
+        return Spawned(process, tuple((host, port) for host, port in addresses), listener_fd, lifeline_fd, report_fd)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The shape of a computation, as one process sees it."""
+
+    threads: int = 1
+    addresses: tuple[Address, ...] = (("127.0.0.1", BASE_PORT),)
+    process: int | None = 0
+    """None: start all processes on this machine."""
+    secret_file: Path | None = None
+
+    @property
+    def processes(self) -> int:
+        """How many processes there are."""
+        return len(self.addresses)
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are."""
+        return self.threads * self.processes
+
+    @property
+    def first_worker(self) -> int:
+        """The first worker of this process."""
+        return self.threads * (self.process or 0)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags of every program that runs a dataflow."""
+    group = parser.add_argument_group("cluster")
+    group.add_argument("-w", "--threads", type=int, default=1, metavar="N", help="worker threads per process (1)")
+    group.add_argument("-n", "--processes", type=int, metavar="N", help="processes in all (1)")
+    group.add_argument(
+        "-p", "--process", type=int, metavar="I", help="which process this is; without it, all are started here"
+    )
+    group.add_argument("--hostfile", type=Path, metavar="FILE", help="one host:port per line, for processes 0, 1, …")
+    group.add_argument(
+        "--base-port", type=int, metavar="PORT", help=f"process I listens at 127.0.0.1, port PORT + I ({BASE_PORT})"
+    )
+    group.add_argument("--secret-file", type=Path, metavar="FILE", help="the cluster's secret, the same everywhere")
+
+
+def config_from_flags(flags: argparse.Namespace) -> Config:
+    """Check the flags and make them a configuration."""
+    threads, processes, process = flags.threads, flags.processes, flags.process
+    if not 1 <= threads <= THREADS_MAX:
+        raise ConfigError(f"-w {threads}: a process has between 1 and {THREADS_MAX} worker threads")
+    if processes is not None and not 1 <= processes <= PROCESSES_MAX:
+        raise ConfigError(f"-n {processes}: there are between 1 and {PROCESSES_MAX} processes")
+    if flags.hostfile is not None:
+        if flags.base_port is not None:
+            raise ConfigError("--hostfile says where processes listen, and so does --base-port; give one of them")
+        addresses = read_hostfile(flags.hostfile, processes)
+        if process is None and len(addresses) > 1:
+            raise ConfigError(f"--hostfile needs -p: which of its lines, 0 to {len(addresses) - 1}, is this process?")
+    else:
+        addresses = _local_addresses(processes or 1, BASE_PORT if flags.base_port is None else flags.base_port)
+    if process is not None and not 0 <= process < len(addresses):
+        raise ConfigError(
+            f"-p {process}: there {'is 1 process' if len(addresses) == 1 else f'are {len(addresses)} processes'}, "
+            f"so -p is between 0 and {len(addresses) - 1}; -n sets their number"
+        )
+    if len(addresses) == 1:
+        process = 0
+    return Config(threads, addresses, process, flags.secret_file)
+
+
+def read_hostfile(path: Path, processes: int | None) -> tuple[Address, ...]:
+    """The addresses in a hostfile: line I is process I. Comments start with #; every process has an address."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read the hostfile {path}: {error.strerror}") from error
+    addresses: list[Address] = []
+    lines = [line.split("#")[0].strip() for line in text.splitlines() if not line.lstrip().startswith("#")]
+    while lines and not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines):
+        if not line:
+            raise ConfigError(f"hostfile {path} has a hole: the line of process {number} is empty; write its host:port")
+        addresses.append(_parse_address(line, number, path))
+    repeated = [address for address in addresses if addresses.count(address) > 1]
+    if repeated:
+        host, port = repeated[0]
+        raise ConfigError(f"hostfile {path} names {host}:{port} twice; each process needs an address of its own")
+    if not addresses:
+        raise ConfigError(f"hostfile {path} is empty; write one host:port per process")
+    if processes is not None and len(addresses) != processes:
+        raise ConfigError(
+            f"hostfile {path} has {len(addresses)} addresses and -n says {processes} processes; make them agree"
+        )
+    return tuple(addresses)
+
+
+def with_spawned(config: Config, spawned: Spawned) -> Config:
+    """The configuration of a process that the local launcher started."""
+    return replace(config, process=spawned.process, addresses=spawned.addresses)
+
+
+def _local_addresses(processes: int, base_port: int) -> tuple[Address, ...]:
+    if not 1 <= base_port <= 65_536 - processes:
+        raise ConfigError(
+            f"--base-port {base_port}: {processes} processes use ports {base_port} to {base_port + processes - 1}, "
+            f"which must lie between 1 and 65535"
+        )
+    return tuple(("127.0.0.1", base_port + index) for index in range(processes))
+
+
+def _parse_address(line: str, number: int, path: Path) -> Address:
+    host, separator, port = line.rpartition(":")
+    host = host.strip().removeprefix("[").removesuffix("]")
+    if not separator or not host or not port.strip().isdigit() or not 1 <= int(port) <= 65_535:
+        raise ConfigError(f"hostfile {path}: process {number} is {line!r}, not a host:port such as 10.0.0.7:2101")
+    return host, int(port)
+
+
+def parse(argv: Sequence[str], *, program: str | None = None) -> tuple[Config, list[str]]:
+    """A configuration, and the arguments that are the program's own."""
+    parser = argparse.ArgumentParser(prog=program, add_help=False, allow_abbrev=False, exit_on_error=False)
+    add_flags(parser)
+    try:
+        flags, rest = parser.parse_known_args(argv)
+    except argparse.ArgumentError as error:
+        raise ConfigError(str(error)) from error
+    return config_from_flags(flags), [argument for argument in rest if argument != "--"]
+
+
+def usage() -> str:
+    """What the cluster's flags are."""
+    parser = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
+    add_flags(parser)
+    return parser.format_help()
+
+
+def inherited_listener(spawned: Spawned) -> socket.socket:
+    """The listening socket that the launcher bound for this process."""
+    return socket.socket(fileno=spawned.listener_fd)

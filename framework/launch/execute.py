@@ -1,0 +1,144 @@
+"""Run a program on every worker of a computation.
+
+`execute` runs the workers of this process and raises what went wrong. `execute_from_args` is for a program's last line:
+it reads the flags, starts local processes if asked to, prints one report of a failure, and exits accordingly.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from framework.dataflow.scope import Scope
+from framework.errors import ConfigError, JobStopped
+from framework.launch import local
+from framework.launch.config import Config, Spawned, inherited_listener, parse, usage, with_spawned
+from framework.launch.report import render, worst
+from framework.launch.signals import Stop, exit_code
+from framework.membership import Members, WorkerId
+from framework.net.endpoint import Endpoint
+from framework.net.mesh import Mesh, start_mesh
+from framework.net.secret import load_or_create_secret
+from framework.worker.worker import Worker
+
+R = TypeVar("R")
+
+ABORT_DRAIN_S = 2.0
+"""How long a failing worker tries to tell its peers why."""
+
+STOP_GRACE_S = 5.0
+"""How long threads have to get to their next step after a request to stop."""
+
+JOIN_POLL_S = 0.5
+
+
+def example(build: Callable[[Scope], R]) -> R:
+    """Build one dataflow, run it to completion on one worker in this thread, and return what `build` returned."""
+
+    def main(worker: Worker) -> R:
+        with worker.dataflow("example") as scope:
+            return build(scope)
+
+    return execute(main)[0]
+
+
+def execute(main: Callable[[Worker], R], config: Config | None = None, args: Sequence[str] = ()) -> list[R]:
+    """Run `main` on every worker of this process, and return what it returned, by worker.
+
+    After `main` returns, its inputs are closed and the worker runs until its dataflows are complete on all workers.
+    """
+    return _execute(main, config or Config(), args, Stop(), None)
+
+
+def execute_from_args(main: Callable[[Worker], R], argv: Sequence[str] | None = None) -> list[R]:
+    """Run `main` as the flags in `argv` (the program's own by default) say; what they leave is in `worker.args`.
+
+    A failure is reported and ends the program with exit code 1, bad flags with 2, Ctrl-C with 130 and SIGTERM with 143.
+    """
+    program, *rest = sys.argv if argv is None else ["", *argv]
+    spawned = Spawned.from_environment()
+    try:
+        config, args = parse(rest)
+    except ConfigError as error:
+        print(f"{program}: {error}\n\n{usage()}", file=sys.stderr)
+        raise SystemExit(2) from None
+    stop = Stop()
+    if spawned is not None:
+        config = with_spawned(config, spawned)
+        local.hold_lifeline(spawned)
+    with stop.on_signals():
+        try:
+            if config.process is None:
+                local.run_processes(config, stop)
+                return []
+            return _execute(main, config, args, stop, spawned)
+        except (Exception, JobStopped) as error:
+            report = str(error) if isinstance(error, local.ProcessesFailed) else render(error, config.first_worker)
+            local.tell(report, error, spawned)
+            raise SystemExit(exit_code(error, stop)) from None
+
+
+def _execute(
+    main: Callable[[Worker], R], config: Config, args: Sequence[str], stop: Stop, spawned: Spawned | None
+) -> list[R]:
+    assert config.process is not None
+    secret = load_or_create_secret(config.secret_file) if config.processes > 1 else b""
+    mesh = start_mesh(
+        config.process,
+        config.threads,
+        config.addresses,
+        secret,
+        listener=inherited_listener(spawned) if spawned else None,
+        should_stop=lambda: stop.reason is not None,
+    )
+    try:
+        return _run_workers(main, config, args, stop, mesh)
+    finally:
+        mesh.close()
+
+
+def _run_workers(main: Callable[[Worker], R], config: Config, args: Sequence[str], stop: Stop, mesh: Mesh) -> list[R]:
+    members = Members.dense(config.workers)
+    workers = [Worker(id_, members, endpoint, args=args) for id_, endpoint in mesh.endpoints.items()]
+    stop.watch(workers)
+    results: dict[WorkerId, R] = {}
+    errors: list[BaseException] = []
+
+    def run(worker: Worker, endpoint: Endpoint) -> None:
+        try:
+            result = main(worker)
+            worker.finish()
+            results[worker.id] = result
+        except BaseException as error:  # whatever ends a worker ends the job on all of them
+            errors.append(error)
+            worker.abort(render(error, worker.id))
+            endpoint.drain(ABORT_DRAIN_S)
+
+    if len(workers) == 1:
+        run(workers[0], mesh.endpoints[workers[0].id])
+    else:
+        _run_threads([partial(run, worker, mesh.endpoints[worker.id]) for worker in workers], stop)
+    if errors:
+        raise worst(errors)
+    return [results[worker.id] for worker in workers]
+
+
+def _run_threads(runs: list[Callable[[], None]], stop: Stop) -> None:
+    """Run all to their end. After a request to stop, a thread that does not get to its next step is left behind."""
+    threads = [threading.Thread(target=run, daemon=True) for run in runs]
+    for thread in threads:
+        thread.start()
+    deadline_s: float | None = None
+    while alive := [thread for thread in threads if thread.is_alive()]:
+        try:
+            alive[0].join(JOIN_POLL_S)
+        except KeyboardInterrupt:  # only the main thread sees it
+            stop.request("interrupted")
+        if stop.reason is not None:
+            deadline_s = deadline_s or time.monotonic() + STOP_GRACE_S
+            if time.monotonic() > deadline_s:
+                raise JobStopped(f"{stop.reason}; {len(alive)} workers were busy and were not waited for")

@@ -1,0 +1,166 @@
+"""All processes of a computation on this machine, started and watched by the one that the user started.
+
+Each child runs the user's own command again and is told who it is (`Spawned`). The launcher binds the ports, so that
+two jobs never collide; a lifeline ends the children if the launcher dies; and of the children's reports it prints the
+one that tells most.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import inf
+
+from framework.errors import HailerError, JobStopped
+from framework.launch.config import SPAWNED_VARIABLE, Config, Spawned
+from framework.launch.report import distance
+from framework.launch.signals import Stop
+
+END_BY_THEMSELVES_S = 2.0
+"""How long the other processes have to notice that one has failed, before they are asked to end."""
+
+END_WHEN_ASKED_S = 10.0
+"""How long they have then, before they are killed."""
+
+POLL_S = 0.1
+
+
+class ProcessesFailed(HailerError):
+    """Some process ended with an error."""
+
+
+@dataclass(slots=True)
+class _Child:
+    process: subprocess.Popen[bytes]
+    reports: int
+    """The reading end of the pipe for its report."""
+    said: bytes = b""
+    asked: bool = False
+    """Whether it was asked to end, so that how it ends is no news."""
+
+
+@dataclass(slots=True)
+class _Family:
+    children: list[_Child] = field(default_factory=list)
+    lifeline: int = -1
+    """The writing end; it closes with this process, however that ends."""
+
+    def running(self) -> list[_Child]:
+        return [child for child in self.children if child.process.poll() is None]
+
+    def signal(self, number: int) -> None:
+        for child in self.running():
+            child.asked = True
+            child.process.send_signal(number)
+
+    def close(self) -> None:
+        for child in self.running():
+            child.process.kill()
+            child.process.wait()
+        for child in self.children:
+            os.close(child.reports)
+        if self.lifeline >= 0:
+            os.close(self.lifeline)
+
+
+def run_processes(config: Config, stop: Stop) -> None:
+    """Start every process of `config` and wait for all of them to end."""
+    family = _Family()
+    try:
+        _start(family, config)
+        _watch(family, stop)
+        _raise_failure(family, stop)
+    finally:
+        family.close()
+
+
+def tell(report: str, error: BaseException, spawned: Spawned | None) -> None:
+    """Give a report to the launcher if there is one, else print it."""
+    if spawned is None:
+        print(report, file=sys.stderr, flush=True)
+        return
+    with suppress(BrokenPipeError):  # the launcher is gone, and nobody reads
+        os.write(spawned.report_fd, json.dumps([distance(error), report]).encode())
+
+
+def hold_lifeline(spawned: Spawned) -> None:
+    """End this process when its launcher has ended."""
+
+    def hold() -> None:
+        os.read(spawned.lifeline_fd, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(END_WHEN_ASKED_S)
+        os._exit(1)
+
+    threading.Thread(target=hold, name="lifeline", daemon=True).start()
+
+
+def _start(family: _Family, config: Config) -> None:
+    held, family.lifeline = os.pipe()
+    listeners = [socket.create_server(("127.0.0.1", 0), backlog=128) for _ in config.addresses]
+    addresses = tuple((host, port) for host, port in (listener.getsockname() for listener in listeners))
+    try:
+        for index, listener in enumerate(listeners):
+            reading, writing = os.pipe()
+            spawned = Spawned(index, addresses, listener.fileno(), held, writing)
+            process = subprocess.Popen(
+                [sys.executable, *sys.orig_argv[1:]],
+                env={**os.environ, SPAWNED_VARIABLE: spawned.to_environment()},
+                pass_fds=(listener.fileno(), held, writing),
+                process_group=0,
+                stdin=None if index == 0 else subprocess.DEVNULL,
+            )
+            os.close(writing)
+            family.children.append(_Child(process, reading))
+    finally:
+        os.close(held)
+        for listener in listeners:
+            listener.close()
+
+
+def _watch(family: _Family, stop: Stop) -> None:
+    """Until every child has ended. The pipes of their reports tell when one does."""
+    ask_s = kill_s = inf
+    with selectors.DefaultSelector() as selector:
+        for child in family.children:
+            selector.register(child.reports, selectors.EVENT_READ, child)
+        while selector.get_map():
+            for key, _ in selector.select(POLL_S):
+                data = os.read(key.fd, 65_536)
+                key.data.said += data
+                if not data:
+                    selector.unregister(key.fd)
+                    if key.data.process.wait() != 0:
+                        ask_s = min(ask_s, time.monotonic() + END_BY_THEMSELVES_S)
+            if stop.signal is not None:
+                ask_s = min(ask_s, time.monotonic())
+            if time.monotonic() >= ask_s and kill_s == inf:
+                family.signal(signal.SIGTERM)
+                kill_s = time.monotonic() + END_WHEN_ASKED_S
+            if time.monotonic() >= kill_s:
+                family.signal(signal.SIGKILL)
+
+
+def _raise_failure(family: _Family, stop: Stop) -> None:
+    if stop.reason is not None:
+        raise JobStopped(stop.reason)
+    codes = [child.process.returncode for child in family.children]
+    if not any(codes):
+        return
+    reports = sorted(tuple(json.loads(child.said)) for child in family.children if child.said)
+    killed = [
+        f"job failed: process {index} was ended by {signal.Signals(-child.process.returncode).name}"
+        for index, child in enumerate(family.children)
+        if child.process.returncode < 0 and not child.asked
+    ]
+    lines = [*killed, *(report for _, report in reports[:1])]
+    raise ProcessesFailed("\n".join(lines) or f"job failed: the processes exited with {codes}")

@@ -1,0 +1,52 @@
+"""How a failure is told: what failed, where, when, and the user's own lines of the traceback."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from framework.errors import HailerError, JobAborted, JobStopped, OperatorFailed, PeerLost
+
+_PACKAGES = tuple(
+    str(Path(__file__).resolve().parents[2] / package) for package in ("framework", "operators", "routing")
+)
+
+
+def render(error: BaseException, worker: int) -> str:
+    """A report of what ended the job on `worker`."""
+    match error:
+        case JobAborted():
+            return str(error)
+        case JobStopped():
+            return f"job stopped: {error}"
+        case OperatorFailed():
+            return f"job failed: {error}\n{_cause(error.__cause__ or error)}"
+        case PeerLost():
+            return f"job failed: {error}"
+        case HailerError():
+            return f"job failed: on worker {worker}: {error}"
+    return f"job failed: the program of worker {worker} raised\n{_cause(error)}"
+
+
+def worst(errors: list[BaseException]) -> BaseException:
+    """Of several workers' errors the one that tells most: a cause rather than an echo of it."""
+    return min(errors, key=distance)
+
+
+def distance(error: BaseException) -> int:
+    """How far an error is from the cause: what went wrong here, a request to stop, a peer that went, a peer's word."""
+    for distance, kind in enumerate((JobAborted, PeerLost, JobStopped)):
+        if isinstance(error, kind):
+            return 3 - distance
+    return 0
+
+
+def _cause(error: BaseException) -> str:
+    lines = [f"  {line}" for line in "".join(traceback.format_exception_only(error)).rstrip().splitlines()]
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_PACKAGES)]
+    for frame in own or frames[-1:]:
+        lines.append(f"    {frame.filename}:{frame.lineno}, in {frame.name}")
+        if frame.line:
+            lines.append(f"      {frame.line}")
+    return "\n".join(lines)

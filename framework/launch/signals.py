@@ -1,0 +1,65 @@
+"""Ctrl-C and SIGTERM: the first asks the workers to end, the second ends the process at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from framework.errors import ConfigError, JobStopped
+from framework.worker.worker import Worker
+
+
+class Stop:
+    """A request to end, and whom it concerns."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.signal: int | None = None
+        self._workers: Sequence[Worker] = ()
+
+    def watch(self, workers: Sequence[Worker]) -> None:
+        """Pass a request on to these workers, now if there was one already."""
+        self._workers = workers
+        if self.reason is not None:
+            self.request(self.reason)
+
+    def request(self, reason: str) -> None:
+        """Ask every worker to end at its next step."""
+        self.reason = reason
+        for worker in self._workers:
+            worker.request_stop(reason)
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """Request a stop on Ctrl-C and SIGTERM while the block runs."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None:
+            os._exit(128 + number)
+        self.signal = number
+        self.request(f"process {os.getpid()} received {signal.Signals(number).name}")
+        if len(self._workers) == 1 and not self._workers[0].stepping:
+            # The program runs in this thread and may be asleep; a step would end by itself.
+            raise JobStopped(self.reason)
+
+
+def exit_code(error: BaseException, stop: Stop) -> int:
+    """What the process exits with after `error`."""
+    if isinstance(error, ConfigError):
+        return 2
+    if isinstance(error, JobStopped) and stop.signal is not None:
+        return 128 + stop.signal
+    return 1

@@ -1,0 +1,168 @@
+"""Lets links in: one thread per process that listens, and takes strangers through the handshake.
+
+Handshakes are non-blocking, each with a deadline, and so many at once and no more: whatever comes in, the workers go on
+undisturbed. Who fails is cut off with one line in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+
+from framework.net.rationed_log import RationedLog
+from framework.net.waker import Waker
+from framework.wire.handshake import NONCE_BYTES, Accepted, Hello, Rejected, ServerHandshake
+
+HANDSHAKE_TIMEOUT_S = 5.0
+STRANGERS_MAX = 64
+READ_BYTES = 1024
+ACCEPT_PAUSE_S = 0.2
+"""How long the acceptor lets the listener rest when the process has no file descriptor left."""
+
+_log = logging.getLogger("hailer.net")
+
+
+@dataclass(slots=True, eq=False)
+class _Stranger:
+    """A connection that has not passed the handshake."""
+
+    connection: socket.socket
+    address: str
+    handshake: ServerHandshake
+    deadline_s: float
+
+
+class Acceptor:
+    """Owns the listening socket from `start` to `close`."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        secret: bytes,
+        *,
+        admit: Callable[[Hello], str | None],
+        deliver: Callable[[Hello, socket.socket], None],
+        timeout_s: float = HANDSHAKE_TIMEOUT_S,
+    ) -> None:
+        self.rejections: deque[str] = deque(maxlen=8)
+        """The last strangers that were cut off, and why."""
+        self._listener = listener
+        self._secret = secret
+        self._admit = admit
+        self._deliver = deliver
+        self._timeout_s = timeout_s
+        self._selector = selectors.DefaultSelector()
+        self._waker = Waker(self._selector)
+        self._strangers: dict[socket.socket, _Stranger] = {}
+        self._resume_s: float | None = None
+        self._ration = RationedLog(_log)
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="hailer-acceptor", daemon=True)
+
+    def start(self) -> None:
+        """Begin to accept."""
+        self._listener.setblocking(False)
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop the thread, and release the listener and all strangers. Idempotent."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._waker.wake()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for stranger in self._strangers.values():
+            stranger.connection.close()
+        self._waker.close()
+        self._selector.close()
+        self._listener.close()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            for key, _ in self._waker.park(self._sleep_s(time.monotonic())):
+                if key.fileobj is self._listener:
+                    self._accept(time.monotonic())
+                elif (stranger := self._strangers.get(key.data)) is not None:
+                    self._converse(stranger)
+            self._expire(time.monotonic())
+
+    def _sleep_s(self, now_s: float) -> float | None:
+        # Strangers are kept in the order of their coming, which is that of their deadlines.
+        due = [stranger.deadline_s for stranger in islice(self._strangers.values(), 1)]
+        if self._resume_s is not None:
+            due.append(self._resume_s)
+        return max(0.0, min(due) - now_s) if due else None
+
+    def _accept(self, now_s: float) -> None:
+        for _ in range(STRANGERS_MAX):
+            try:
+                connection, address = self._listener.accept()
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                continue
+            except OSError as error:
+                self._ration.warn(f"connections have to wait: {error.strerror}", now_s)
+                self._selector.unregister(self._listener)
+                self._resume_s = now_s + ACCEPT_PAUSE_S
+                return
+            if len(self._strangers) == STRANGERS_MAX:
+                oldest = next(iter(self._strangers.values()))
+                self._cut(oldest, f"{STRANGERS_MAX} others wait too, and it was the first")
+            connection.setblocking(False)
+            handshake = ServerHandshake(self._secret, secrets.token_bytes(NONCE_BYTES), self._admit)
+            name = f"{address[0]}:{address[1]}"
+            self._strangers[connection] = _Stranger(connection, name, handshake, now_s + self._timeout_s)
+            self._selector.register(connection, selectors.EVENT_READ, connection)
+
+    def _converse(self, stranger: _Stranger) -> None:
+        try:
+            data = stranger.connection.recv(READ_BYTES)
+            if not data:
+                self._cut(stranger, "it hung up during the handshake")
+                return
+            reply, outcome = stranger.handshake.receive(data)
+            # Replies are small and few: on a fresh connection they always fit into the kernel's buffer.
+            if reply and stranger.connection.send(reply) < len(reply):
+                self._cut(stranger, "it does not read")
+                return
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._cut(stranger, f"its connection failed: {error.strerror or error}")
+            return
+        match outcome:
+            case Accepted(hello):
+                self._forget(stranger)
+                self._deliver(hello, stranger.connection)
+            case Rejected(reason):
+                self._cut(stranger, reason)
+
+    def _expire(self, now_s: float) -> None:
+        if self._resume_s is not None and self._resume_s <= now_s:
+            self._resume_s = None
+            self._selector.register(self._listener, selectors.EVENT_READ)
+        for stranger in list(self._strangers.values()):
+            if stranger.deadline_s > now_s:
+                return
+            self._cut(stranger, f"its handshake took more than {self._timeout_s:g} s")
+
+    def _forget(self, stranger: _Stranger) -> None:
+        del self._strangers[stranger.connection]
+        self._selector.unregister(stranger.connection)
+
+    def _cut(self, stranger: _Stranger, reason: str) -> None:
+        self._forget(stranger)
+        stranger.connection.close()
+        self.rejections.append(f"{stranger.address}: {reason}")
+        self._ration.warn(f"a connection from {stranger.address} is cut off: {reason}", time.monotonic())

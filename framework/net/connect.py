@@ -1,0 +1,93 @@
+"""The connecting side of a link: one attempt, from the first packet to the welcome.
+
+What may be cured by waiting (nobody listens yet, no answer in time) raises `OSError`, and the caller tries again.
+What will not get better raises the handshake's own errors.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from framework.errors import JobStopped
+from framework.wire.handshake import NONCE_BYTES, ClientHandshake, Hello
+
+STOP_POLL_S = 0.1
+READ_BYTES = 65_536
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an attempt may take, and who may end it."""
+
+    deadline_s: float
+    should_stop: Callable[[], bool]
+
+    def within(self, timeout_s: float) -> Patience:
+        """The same, but for at most `timeout_s` from now."""
+        return Patience(min(self.deadline_s, time.monotonic() + timeout_s), self.should_stop)
+
+    def check(self) -> float:
+        """How long to sleep before checking again. Raises when it is over."""
+        if self.should_stop():
+            raise JobStopped("the job was stopped while it waited for its other processes")
+        left = self.deadline_s - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(errno.ETIMEDOUT, "no answer in time")
+        return min(left, STOP_POLL_S)
+
+
+def connect_link(address: Address, hello: Hello, secret: bytes, patience: Patience) -> tuple[socket.socket, bytes]:
+    """A connection that is welcome, and what came on it with the welcome."""
+    family, kind, protocol, _, target = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+    connection = socket.socket(family, kind, protocol)
+    try:
+        connection.setblocking(False)
+        with selectors.DefaultSelector() as selector:
+            _connect(connection, target, selector, patience)
+            return connection, _shake_hands(connection, hello, secret, selector, patience)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _connect(connection: socket.socket, target: object, selector: selectors.BaseSelector, patience: Patience) -> None:
+    failure = connection.connect_ex(target)  # type: ignore[arg-type]
+    if failure == errno.EINPROGRESS:
+        selector.register(connection, selectors.EVENT_WRITE)
+        while not selector.select(patience.check()):
+            pass
+        selector.unregister(connection)
+        failure = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if failure:
+        raise OSError(failure, os.strerror(failure))
+    if connection.getsockname() == connection.getpeername():
+        # The kernel may pick the very port that it connects to; the connection then talks to itself.
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens there")
+
+
+def _shake_hands(
+    connection: socket.socket, hello: Hello, secret: bytes, selector: selectors.BaseSelector, patience: Patience
+) -> bytes:
+    handshake = ClientHandshake(secret, secrets.token_bytes(NONCE_BYTES), hello)
+    connection.sendall(handshake.opening)
+    selector.register(connection, selectors.EVENT_READ)
+    while True:
+        while not selector.select(patience.check()):
+            pass
+        data = connection.recv(READ_BYTES)
+        if not data:
+            raise ConnectionResetError(errno.ECONNRESET, "it hung up during the handshake")
+        reply, joined = handshake.receive(data)
+        if joined is not None:
+            return joined.leftover
+        if reply:
+            connection.sendall(reply)

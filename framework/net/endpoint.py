@@ -1,0 +1,187 @@
+"""One worker's links, of both kinds, and its place to sleep: the `Transport` of real runs.
+
+The worker's own thread does all the reading and writing. Others only push: the acceptor hands in new connections, other
+threads put messages into lanes, and both then wake the sleeper.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections import deque
+
+from framework.membership import WorkerId
+from framework.net.tcp_link import TcpLink
+from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
+from framework.net.waker import Events, Waker
+from framework.wire.messages import Data, Message, Progress, encode, encode_data
+
+CLOSE_LINGER_S = 0.5
+"""How long `close` waits for peers that have not said their last word, so that they hear ours."""
+
+
+class Endpoint:
+    """The links of one worker. `wake` and `adopt` may be called from other threads."""
+
+    def __init__(self, worker: WorkerId) -> None:
+        self.worker = worker
+        self._selector = selectors.DefaultSelector()
+        self._waker = Waker(self._selector)
+        self._threads: dict[WorkerId, ThreadLink] = {}
+        self._tcp: dict[WorkerId, TcpLink] = {}
+        self._names: dict[TcpLink, WorkerId] = {}
+        self._adopted: deque[tuple[WorkerId, socket.socket, bytes]] = deque()
+        self._stash: list[tuple[WorkerId, Message]] = []
+        self._broadcast: tuple[Progress, list[bytes]] | None = None
+        self._closed = False
+
+    @property
+    def peers(self) -> frozenset[WorkerId]:
+        """The workers that a link leads to."""
+        self._take_adopted()
+        return frozenset((*self._threads, *self._tcp))
+
+    def send(self, peer: WorkerId, message: Message, where: str = "this job") -> None:
+        """Queue `message` for `peer`; it leaves with the next `flush`. Never blocks."""
+        if peer in self._threads:
+            self._threads[peer].send(message)
+            return
+        if peer not in self._tcp:
+            self._take_adopted()
+        self._tcp[peer].send(self._bodies(message, where))
+
+    def receive(self) -> list[tuple[WorkerId, Message]]:
+        """What has arrived since the last call, in order per peer, a bounded amount of it. Never blocks."""
+        self._take_adopted()
+        received, self._stash = self._stash, []
+        if self._tcp:
+            self._handle(self._waker.poll(), received)
+        for peer, link in self._threads.items():
+            if link.unread:
+                received.extend((peer, message) for message in link.receive())
+        return received
+
+    def flush(self) -> None:
+        """Hand each peer all that is queued for it, in one write as far as the link takes it. Never blocks."""
+        for thread_link in self._threads.values():
+            thread_link.flush()
+        for tcp_link in self._tcp.values():
+            if tcp_link.unsent:
+                tcp_link.flush()
+
+    def congested(self) -> bool:
+        """Whether so much waits for a slow peer that sources should pause."""
+        return any(link.congested() for link in self._tcp.values()) or any(
+            link.congested() for link in self._threads.values()
+        )
+
+    def park(self, timeout_s: float | None) -> None:
+        """Sleep until something arrives, a link takes more, `wake` was called, or the time is over."""
+        self._take_adopted()
+        if self._stash or any(link.unread for link in self._threads.values()):
+            return
+        for key, events in self._waker.park(timeout_s):
+            if events & selectors.EVENT_WRITE:
+                key.data.flush()
+
+    def wake(self) -> None:
+        """End the current or the next `park`."""
+        self._waker.wake()
+
+    def adopt(self, peer: WorkerId, connection: socket.socket, leftover: bytes = b"") -> None:
+        """Make an authenticated connection the link to `peer`. Takes effect in the worker's own thread."""
+        self._adopted.append((peer, connection, leftover))
+        self._waker.wake()
+        if self._closed:
+            self._drop_adopted()
+
+    def drain(self, timeout_s: float) -> bool:
+        """Push out what is queued, for a bounded time; whether all of it went. What arrives meanwhile is kept."""
+        deadline = time.monotonic() + timeout_s
+        self.flush()
+        while any(link.unsent for link in self._tcp.values()):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._handle(self._waker.park(left), self._stash)
+        return True
+
+    def close(self) -> None:
+        """Release the links. What was not flushed is lost."""
+        if self._closed:
+            return
+        self._closed = True
+        for thread_link in self._threads.values():
+            thread_link.close()
+        self._linger()
+        for tcp_link in self._tcp.values():
+            tcp_link.close()
+        self._drop_adopted()
+        self._waker.close()
+        self._selector.close()
+
+    def _bodies(self, message: Message, where: str) -> list[bytes]:
+        if isinstance(message, Data):
+            return encode_data(message, where)
+        if not isinstance(message, Progress):
+            return [encode(message)]
+        # A batch goes to all peers in turn, and its bytes are the same for each.
+        if self._broadcast is None or self._broadcast[0] is not message:
+            self._broadcast = (message, [encode(message)])
+        return self._broadcast[1]
+
+    def _handle(self, events: Events, received: list[tuple[WorkerId, Message]]) -> None:
+        for key, ready in events:
+            link: TcpLink = key.data
+            if ready & selectors.EVENT_WRITE:
+                link.flush()
+            if ready & selectors.EVENT_READ:
+                peer = self._names[link]
+                received.extend((peer, message) for message in link.read())
+
+    def _take_adopted(self) -> None:
+        while self._adopted:
+            peer, connection, leftover = self._adopted.popleft()
+            assert peer not in {*self._tcp, *self._threads}, peer
+            link = TcpLink(connection, self._selector, f"worker {peer} at {_address(connection)}")
+            self._tcp[peer] = link
+            self._names[link] = peer
+            self._stash.extend((peer, message) for message in link.accept(leftover))
+
+    def _drop_adopted(self) -> None:
+        while self._adopted:
+            try:
+                _, connection, _ = self._adopted.popleft()
+            except IndexError:
+                return
+            connection.close()
+
+    def _linger(self) -> None:
+        """Closing a socket that has unread data resets it, and the peer may lose what we said last: an abort, say."""
+        for link in self._tcp.values():
+            if link.lingering:
+                link.finish()
+        deadline = time.monotonic() + CLOSE_LINGER_S
+        while any(link.lingering for link in self._tcp.values()):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            for key, _ in self._waker.park(left):
+                key.data.read()
+
+
+def link_threads(one: Endpoint, other: Endpoint, *, records_max: int = LANE_RECORDS_MAX) -> None:
+    """Link two workers of one process. Called before either of them runs."""
+    there = Lane(one._waker, other._waker, records_max=records_max)
+    back = Lane(other._waker, one._waker, records_max=records_max)
+    one._threads[other.worker] = ThreadLink(one.worker, there, back)
+    other._threads[one.worker] = ThreadLink(other.worker, back, there)
+
+
+def _address(connection: socket.socket) -> str:
+    try:
+        host, port, *_ = connection.getpeername()
+    except OSError:
+        return "an unknown address"
+    return f"{host}:{port}"

@@ -1,0 +1,216 @@
+"""Brings up all links of one process: each of its workers to each worker of the other processes, and to each other.
+
+Of two processes the higher one connects, once for each pair of workers. `start_mesh` returns when every link is up, or
+raises an error that says which process is missing, which address is taken, or what a peer had against us.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+from framework.errors import (
+    ConfigError,
+    PeerRefused,
+    PeersUnreachable,
+    PortTaken,
+    ProtocolError,
+    SecretMismatch,
+)
+from framework.membership import WorkerId
+from framework.net.acceptor import HANDSHAKE_TIMEOUT_S, Acceptor
+from framework.net.connect import STOP_POLL_S, Address, Patience, connect_link
+from framework.net.endpoint import Endpoint, link_threads
+from framework.net.secret import SECRET_VARIABLE
+from framework.wire.admission import Admission
+from framework.wire.handshake import Hello
+
+ANNOUNCE_AFTER_S = 2.0
+BACKLOG = 128
+RETRY_S = 0.02
+
+_log = logging.getLogger("hailer.net")
+
+Link = tuple[WorkerId, WorkerId]
+
+
+def start_mesh(
+    process: int,
+    threads: int,
+    addresses: Sequence[Address],
+    secret: bytes,
+    *,
+    generation: int = 0,
+    listener: socket.socket | None = None,
+    timeout_s: float = 30.0,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Mesh:
+    """All links of `process`, where `addresses` says where each process of the cluster listens.
+
+    A `listener` that is bound already is taken over and closed with the mesh; otherwise the process's own address is
+    bound. One process alone opens no socket. `should_stop` is asked at least every 100 ms.
+    """
+    mesh = Mesh(process, threads, addresses, secret, generation)
+    try:
+        if len(addresses) > 1:
+            mesh._listen(listener if listener is not None else _bind(process, addresses[process]))
+            mesh._join(Patience(time.monotonic() + timeout_s, should_stop), timeout_s)
+        elif listener is not None:
+            listener.close()
+    except BaseException:
+        mesh.close()
+        raise
+    return mesh
+
+
+class Mesh:
+    """The links of one process, as one `Endpoint` for each of its workers."""
+
+    def __init__(
+        self, process: int, threads: int, addresses: Sequence[Address], secret: bytes, generation: int
+    ) -> None:
+        assert 0 <= process < len(addresses), (process, addresses)
+        assert threads > 0, threads
+        self.process = process
+        self.endpoints: dict[WorkerId, Endpoint] = {
+            worker: Endpoint(worker) for worker in _workers_of(process, threads)
+        }
+        for one, other in combinations(self.endpoints.values(), 2):
+            link_threads(one, other)
+        self._threads = threads
+        self._addresses = list(addresses)
+        self._secret = secret
+        self._generation = generation
+        self._acceptor: Acceptor | None = None
+        self._changed = threading.Condition()
+        self._incoming = self._links(range(process + 1, len(addresses)))
+        self._outgoing = self._links(range(process))
+        self._failures: dict[int, str] = {}
+
+    def close(self) -> None:
+        """Stop accepting and release every link. Call it when the workers have ended. Idempotent."""
+        if self._acceptor is not None:
+            self._acceptor.close()
+        for endpoint in self.endpoints.values():
+            endpoint.close()
+
+    def _links(self, processes: range) -> dict[Link, int]:
+        """The links between remote and local workers, as remote and local, with the remote one's process."""
+        return {
+            (remote, local): process
+            for process in processes
+            for remote in _workers_of(process, self._threads)
+            for local in self.endpoints
+        }
+
+    def _listen(self, listener: socket.socket) -> None:
+        admission = Admission(len(self._addresses), self._threads, self._generation, set(self._incoming))
+        self._acceptor = Acceptor(listener, self._secret, admit=admission.admit, deliver=self._deliver)
+        self._acceptor.start()
+
+    def _deliver(self, hello: Hello, connection: socket.socket) -> None:
+        """Called by the acceptor's thread."""
+        self.endpoints[hello.target].adopt(hello.source, connection)
+        with self._changed:
+            del self._incoming[hello.source, hello.target]
+            self._changed.notify_all()
+
+    def _join(self, patience: Patience, timeout_s: float) -> None:
+        """Connect to the lower processes and wait for the higher ones."""
+        announce_s: float | None = time.monotonic() + ANNOUNCE_AFTER_S
+        pause_s = RETRY_S
+        while True:
+            for process in sorted(set(self._outgoing.values())):
+                self._reach(process, patience)
+            missing = self._missing()
+            if not missing:
+                return
+            try:
+                patience.check()
+            except TimeoutError:
+                raise self._unreachable(missing, timeout_s) from None
+            if announce_s is not None and time.monotonic() >= announce_s:
+                announce_s = None
+                _log.warning("waiting for %s", ", ".join(map(self._name, missing)))
+            with self._changed:
+                if self._incoming or self._outgoing:
+                    self._changed.wait(pause_s)
+            pause_s = min(pause_s * 2, STOP_POLL_S)
+
+    def _reach(self, process: int, patience: Patience) -> None:
+        """Connect all links to a lower process, or note why that has to wait."""
+        for remote, local in [link for link, owner in self._outgoing.items() if owner == process]:
+            hello = Hello(len(self._addresses), self._threads, self._generation, local, remote)
+            try:
+                connection, leftover = connect_link(
+                    self._addresses[process], hello, self._secret, patience.within(HANDSHAKE_TIMEOUT_S)
+                )
+            except TimeoutError as error:
+                self._failures.setdefault(process, error.strerror or str(error))
+                return
+            except OSError as error:
+                self._failures[process] = error.strerror or str(error)
+                return
+            except PeerRefused as error:
+                raise PeerRefused(f"{self._name(process)} refused this process: {error}") from error
+            except SecretMismatch as error:
+                raise SecretMismatch(
+                    f"{self._name(process)} has another cluster secret than this process; "
+                    f"give both the same file, with the environment variable {SECRET_VARIABLE}"
+                ) from error
+            except ProtocolError as error:
+                raise PeersUnreachable(f"{self._name(process)} cannot be talked to: {error}") from error
+            self.endpoints[local].adopt(remote, connection, leftover)
+            del self._outgoing[remote, local]
+
+    def _missing(self) -> list[int]:
+        with self._changed:
+            return sorted({*self._incoming.values(), *self._outgoing.values()})
+
+    def _unreachable(self, missing: list[int], timeout_s: float) -> PeersUnreachable:
+        peers = ", ".join(
+            self._name(process) + (f" ({self._failures[process]})" if process in self._failures else "")
+            for process in missing
+        )
+        text = f"{peers} did not answer within {timeout_s:g} s; were they started, and with the same hosts and ports?"
+        if self._acceptor is not None and self._acceptor.rejections:
+            text += f" Cut off meanwhile: {'; '.join(self._acceptor.rejections)}"
+        return PeersUnreachable(text)
+
+    def _name(self, process: int) -> str:
+        host, port = self._addresses[process]
+        return f"process {process} at {host}:{port}"
+
+
+def _workers_of(process: int, threads: int) -> list[WorkerId]:
+    return [WorkerId(process * threads + thread) for thread in range(threads)]
+
+
+def _bind(process: int, address: Address) -> socket.socket:
+    """A socket that listens at the process's own address: loopback, unless it says otherwise."""
+    host, port = address[0] or "127.0.0.1", address[1]
+    try:
+        family, kind, protocol, _, target = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ConfigError(f"process {process} cannot listen at {host}:{port}: {error.strerror or error}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(target)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortTaken(
+                f"process {process} should listen at {host}:{port}, but something does already: perhaps another job, "
+                f"or this process was started twice; choose other ports with `--base-port`"
+            ) from error
+        raise ConfigError(
+            f"process {process} cannot listen at {host}:{port}: {error.strerror}; its address must be of this machine"
+        ) from error
+    return listener

@@ -1,0 +1,182 @@
+"""A link to a worker of another process: frames over one non-blocking TCP connection.
+
+Only the worker that owns the link touches it. Reading is bounded per call, so that no peer can keep a worker from its
+work; writing never waits. A connection that ends before the peer's last word (`Goodbye` or `Abort`) yields `Lost`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import selectors
+import socket
+from collections import deque
+from itertools import islice
+
+from framework.errors import ProtocolError
+from framework.wire.codec import Buffer
+from framework.wire.framing import FrameReader, prefix
+from framework.wire.messages import Abort, Goodbye, Lost, Message, decode
+
+OUTBOUND_BYTES_MAX = 4 * 1024 * 1024
+READ_BYTES_MAX = 1024 * 1024
+CHUNK_BYTES = 256 * 1024
+JOIN_BYTES_MAX = 16 * 1024
+"""Below this a prefix is copied together with its body, above it is written from where it is."""
+
+PIECES_MAX = 512
+
+_log = logging.getLogger("hailer.net")
+
+
+class TcpLink:
+    """One worker's end of a connection that has passed the handshake."""
+
+    __slots__ = (
+        "_finished",
+        "_name",
+        "_open",
+        "_outbound",
+        "_outbound_bytes",
+        "_reader",
+        "_selector",
+        "_socket",
+        "_spoken",
+        "_writing",
+    )
+
+    def __init__(self, connection: socket.socket, selector: selectors.BaseSelector, name: str) -> None:
+        prepare(connection)
+        self._socket = connection
+        self._selector = selector
+        self._name = name
+        self._reader = FrameReader()
+        self._outbound: deque[Buffer] = deque()
+        self._outbound_bytes = 0
+        self._open = True
+        self._writing = False
+        self._finished = False
+        self._spoken = False
+        selector.register(connection, selectors.EVENT_READ, self)
+
+    def send(self, bodies: list[bytes]) -> None:
+        """Queue bodies for the next `flush`. On a link that has ended they are dropped."""
+        if not self._open:
+            return
+        for body in bodies:
+            head = prefix(len(body))
+            self._outbound_bytes += len(head) + len(body)
+            if len(body) < JOIN_BYTES_MAX:
+                self._outbound.append(head + body)
+            else:
+                self._outbound.append(head)
+                self._outbound.append(body)
+
+    def flush(self) -> None:
+        """Write what is queued, as far as the kernel takes it; the rest goes when the socket is writable again."""
+        try:
+            while self._outbound:
+                self._advance(self._socket.sendmsg(list(islice(self._outbound, PIECES_MAX))))
+        except BlockingIOError:
+            pass
+        except OSError:
+            # The reading side finds the end, after what the peer may still have said.
+            self._outbound.clear()
+            self._outbound_bytes = 0
+        self._watch_writing(bool(self._outbound))
+
+    def read(self) -> list[Message]:
+        """A bounded amount of what has arrived."""
+        messages: list[Message] = []
+        total = 0
+        try:
+            while self._open and total < READ_BYTES_MAX:
+                data = self._socket.recv(CHUNK_BYTES)
+                if not data:
+                    self._end(messages, "the connection was closed")
+                    break
+                total += len(data)
+                self._feed(data, messages)
+                if len(data) < CHUNK_BYTES:
+                    break
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._end(messages, f"the connection failed: {error.strerror or error}")
+        return messages
+
+    def accept(self, leftover: bytes) -> list[Message]:
+        """What had arrived together with the end of the handshake."""
+        messages: list[Message] = []
+        self._feed(leftover, messages)
+        return messages
+
+    def congested(self) -> bool:
+        """Whether the peer is far behind."""
+        return self._outbound_bytes > OUTBOUND_BYTES_MAX
+
+    @property
+    def unsent(self) -> bool:
+        """Whether something still waits to be written."""
+        return bool(self._outbound)
+
+    @property
+    def lingering(self) -> bool:
+        """Whether closing now could cut off our own words: the peer may still be speaking."""
+        return self._open and self._spoken and not self._finished
+
+    def finish(self) -> None:
+        """Say to the kernel that nothing more will be written. What arrives from now on is discarded by `read`."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Release the socket."""
+        if self._open:
+            self._open = False
+            self._outbound.clear()
+            self._outbound_bytes = 0
+            self._selector.unregister(self._socket)
+            self._socket.close()
+
+    def _feed(self, data: bytes, messages: list[Message]) -> None:
+        try:
+            for body in self._reader.feed(data):
+                message = decode(body)
+                self._finished = self._finished or isinstance(message, Goodbye | Abort)
+                messages.append(message)
+        except ProtocolError as error:
+            _log.warning("the link to %s is cut: it broke the protocol: %s", self._name, error)
+            self._end(messages, f"it broke the protocol: {error}")
+
+    def _end(self, messages: list[Message], detail: str) -> None:
+        if not self._finished:
+            messages.append(Lost(f"{self._name}: {detail}"))
+        self.close()
+
+    def _advance(self, sent: int) -> None:
+        """Forget what has been written."""
+        self._spoken = True
+        self._outbound_bytes -= sent
+        while sent:
+            piece = self._outbound.popleft()
+            if len(piece) > sent:
+                self._outbound.appendleft(memoryview(piece)[sent:])
+                return
+            sent -= len(piece)
+
+    def _watch_writing(self, writing: bool) -> None:
+        if writing != self._writing and self._open:
+            self._writing = writing
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writing else 0)
+            self._selector.modify(self._socket, events, self)
+
+
+def prepare(connection: socket.socket) -> None:
+    """Set up a socket for small messages that must not wait, and for noticing a machine that is gone."""
+    connection.setblocking(False)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, option):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -1,0 +1,185 @@
+"""What one worker says to another, and the bytes of it: the body of one frame.
+
+A body is a byte for the kind of message and then its fields. Those of `Data` are a container of any size behind a short
+header; the others are one msgpack array. Times travel as an integer, or as nested pairs (`Product`). Whatever is wrong
+with a body, `decode` raises `ProtocolError`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from framework.errors import ProtocolError, RecordTooLarge
+from framework.progress.order import EPOCH_MAX, Product, Time
+from framework.wire.codec import Buffer, decode_value, encode_fields
+from framework.wire.container import Container, decode_container, encode_container, split_container
+from framework.wire.framing import FRAME_BYTES_MAX
+
+REPORT_CHARS_MAX = 65_536
+"""A longer report of an abort loses its middle."""
+
+TIME_DEPTH_MAX = 16
+"""How deep the scopes of a time nest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Records of one channel at one time."""
+
+    channel: int
+    time: Time
+    container: Container
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One atomic batch of changes, each a location, a time and a difference, and its place in the sender's order."""
+
+    channel: int
+    sequence: int
+    changes: tuple[tuple[int, Time, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The sender has put together a dataflow, which has this fingerprint."""
+
+    dataflow: int
+    fingerprint: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Goodbye:
+    """The sender has nothing more to say; the link may end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """The sender ends the job, for this reason; the link may end."""
+
+    report: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A link ended without a last word. Found out locally; never on the wire."""
+
+    detail: str
+
+
+Message: TypeAlias = Data | Progress | Built | Goodbye | Abort | Lost
+
+
+class _Kind:
+    """The first byte of a body. (Dotted names, which `match` compares with rather than binds.)"""
+
+    DATA = 1
+    PROGRESS = 2
+    BUILT = 3
+    GOODBYE = 4
+    ABORT = 5
+
+
+def encode(message: Message, where: str = "this job") -> bytes:
+    """The body of one frame. A `Data` that may exceed a frame goes through `encode_data` instead."""
+    match message:
+        case Data(channel, time, container):
+            number, payload = encode_container(container, where)
+            header = encode_fields((channel, time))
+            return b"".join((bytes((_Kind.DATA, number, len(header))), header, payload))
+        case Progress(channel, sequence, changes):
+            return _compose(_Kind.PROGRESS, channel, sequence, changes)
+        case Built(dataflow, fingerprint):
+            return _compose(_Kind.BUILT, dataflow, fingerprint)
+        case Goodbye():
+            return _compose(_Kind.GOODBYE)
+        case Abort(report):
+            return _compose(_Kind.ABORT, _shorten(report))
+        case Lost():
+            raise AssertionError(f"{message} is a local fact")
+
+
+def encode_data(message: Data, where: str = "this job", *, frame_bytes_max: int = FRAME_BYTES_MAX) -> list[bytes]:
+    """The bodies of as many frames as the records need, in order. One record that exceeds a frame raises."""
+    body = encode(message, where)
+    if len(body) <= frame_bytes_max:
+        return [body]
+    if len(message.container) < 2:
+        raise RecordTooLarge(
+            f"{where} sent a record of {len(body)} bytes to another worker, and the limit is {frame_bytes_max}; "
+            f"send the parts of it as records of their own"
+        )
+    return [
+        body
+        for half in split_container(message.container)
+        for body in encode_data(Data(message.channel, message.time, half), where, frame_bytes_max=frame_bytes_max)
+    ]
+
+
+def decode(body: Buffer) -> Message:
+    """The message in the body of a frame, or `ProtocolError`."""
+    if not len(body):
+        raise ProtocolError("an empty message")
+    kind = body[0]
+    if kind == _Kind.DATA:
+        return _decode_data(body)
+    fields = decode_value(body[1:])
+    match kind, fields:
+        case _Kind.PROGRESS, [channel, sequence, list(changes)]:
+            return Progress(_natural(channel), _natural(sequence), tuple(map(_change, changes)))
+        case _Kind.BUILT, [dataflow, bytes(fingerprint)]:
+            return Built(_natural(dataflow), fingerprint)
+        case _Kind.GOODBYE, []:
+            return Goodbye()
+        case _Kind.ABORT, [str(report)]:
+            return Abort(report)
+    raise ProtocolError(f"no message of kind {kind} has such fields")
+
+
+def _decode_data(body: Buffer) -> Data:
+    if len(body) < 3:
+        raise ProtocolError("data without a header")
+    start = 3 + body[2]
+    match decode_value(body[3:start]):
+        case [channel, time]:
+            return Data(_natural(channel), _time(time, 0), decode_container(body[1], body[start:]))
+    raise ProtocolError("data whose header is not a channel and a time")
+
+
+def _compose(kind: int, *fields: Any) -> bytes:
+    return bytes((kind,)) + encode_fields(fields)
+
+
+def _natural(value: Any) -> int:
+    if type(value) is int and 0 <= value <= EPOCH_MAX:
+        return value
+    raise ProtocolError(f"{_show(value)} where an integer from 0 to 2**63 - 1 was expected")
+
+
+def _change(value: Any) -> tuple[int, Time, int]:
+    match value:
+        case [location, time, delta] if type(delta) is int and -EPOCH_MAX <= delta <= EPOCH_MAX:
+            return _natural(location), _time(time, 0), delta
+    raise ProtocolError(f"{_show(value)} where a location, a time and a difference were expected")
+
+
+def _time(value: Any, depth: int) -> Time:
+    match value:
+        case int():
+            return _natural(value)
+        case [outer, inner] if depth < TIME_DEPTH_MAX:
+            return Product(_time(outer, depth + 1), _natural(inner))
+    raise ProtocolError(f"{_show(value)} where a time was expected")
+
+
+def _show(value: Any) -> str:
+    # Not `repr` of just anything: it fails on very deep lists and very large integers.
+    return repr(value) if type(value) is int and value.bit_length() <= 64 else f"a {type(value).__name__}"
+
+
+def _shorten(report: str) -> str:
+    if len(report) <= REPORT_CHARS_MAX:
+        return report
+    half = REPORT_CHARS_MAX // 2
+    return f"{report[:half]}\n[{len(report) - 2 * half} characters left out]\n{report[-half:]}"
