@@ -69,7 +69,7 @@ def execute_from_args(main: Callable[[Worker], R], argv: Sequence[str] | None = 
     stop = Stop()
     if spawned is not None:
         config = with_spawned(config, spawned)
-        local.hold_lifeline(spawned)
+        local.live_as_child(spawned)
     with stop.on_signals():
         try:
             if config.process is None:

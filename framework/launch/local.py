@@ -18,6 +18,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from math import inf
 
 from framework.errors import HailerError, JobStopped
@@ -92,8 +93,11 @@ def tell(report: str, error: BaseException, spawned: Spawned | None) -> None:
         os.write(spawned.report_fd, json.dumps([distance(error), report]).encode())
 
 
-def hold_lifeline(spawned: Spawned) -> None:
-    """End this process when its launcher has ended."""
+def live_as_child(spawned: Spawned) -> None:
+    """Share the output with the other processes line by line, and end when the launcher has ended."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(line_buffering=True, write_through=False)
 
     def hold() -> None:
         os.read(spawned.lifeline_fd, 1)
@@ -156,7 +160,7 @@ def _raise_failure(family: _Family, stop: Stop) -> None:
     codes = [child.process.returncode for child in family.children]
     if not any(codes):
         return
-    reports = sorted(tuple(json.loads(child.said)) for child in family.children if child.said)
+    reports = sorted(tuple(json.loads(child.said)) for child in family.children if child.said and not child.asked)
     killed = [
         f"job failed: process {index} was ended by {signal.Signals(-child.process.returncode).name}"
         for index, child in enumerate(family.children)

@@ -16,6 +16,7 @@ from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
 from framework.net.waker import Events, Waker
 from framework.wire.messages import Data, Message, Progress, encode, encode_data
+from framework.worker.transport import Traffic
 
 CLOSE_LINGER_S = 0.5
 """How long `close` waits for peers that have not said their last word, so that they hear ours."""
@@ -26,6 +27,7 @@ class Endpoint:
 
     def __init__(self, worker: WorkerId) -> None:
         self.worker = worker
+        self.traffic = Traffic()
         self._selector = selectors.DefaultSelector()
         self._waker = Waker(self._selector)
         self._threads: dict[WorkerId, ThreadLink] = {}
@@ -49,7 +51,12 @@ class Endpoint:
             return
         if peer not in self._tcp:
             self._take_adopted()
-        self._tcp[peer].send(self._bodies(message, where))
+        bodies = self._bodies(message, where)
+        if isinstance(message, Data):
+            self.traffic.data_bytes += sum(map(len, bodies))
+        else:
+            self.traffic.progress_bytes += sum(map(len, bodies))
+        self._tcp[peer].send(bodies)
 
     def receive(self) -> list[tuple[WorkerId, Message]]:
         """What has arrived since the last call, in order per peer, a bounded amount of it. Never blocks."""

@@ -161,7 +161,7 @@ class Mesh:
             except SecretMismatch as error:
                 raise SecretMismatch(
                     f"{self._name(process)} has another cluster secret than this process; "
-                    f"give both the same file, with the environment variable {SECRET_VARIABLE}"
+                    f"give both the same file, with --secret-file or the environment variable {SECRET_VARIABLE}"
                 ) from error
             except ProtocolError as error:
                 raise PeersUnreachable(f"{self._name(process)} cannot be talked to: {error}") from error

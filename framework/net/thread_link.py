@@ -12,7 +12,7 @@ from framework.membership import WorkerId
 from framework.net.waker import Waker
 from framework.wire.messages import Abort, Data, Goodbye, Lost, Message
 
-LANE_RECORDS_MAX = 262_144
+LANE_RECORDS_MAX = 65_536
 TAKE_RECORDS_MAX = 65_536
 """How much one `receive` takes from a lane."""
 

@@ -6,14 +6,25 @@ apart.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from framework.membership import WorkerId
 from framework.wire.messages import Message
 
 
+@dataclass(slots=True)
+class Traffic:
+    """What a worker has sent to workers of other processes, in bytes on the wire."""
+
+    data_bytes: int = 0
+    progress_bytes: int = 0
+
+
 class Transport(Protocol):
     """The links of one worker. Only `wake` may be called from another thread."""
+
+    traffic: Traffic
 
     def send(self, peer: WorkerId, message: Message, where: str = "this job") -> None:
         """Queue `message` for `peer`; it leaves with the next `flush`. Never blocks.

@@ -1,0 +1,232 @@
+"""Whatever goes wrong in a job: every process ends, nothing hangs, and one report says what, where and when."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.process.commands import Program, end, free_base_port, wait_for_line
+
+FAILING = """
+    from operators import Input, Probe, execute_from_args
+
+    def parse(text):
+        return int(text)
+
+    def main(worker):
+        texts, probe = Input(), Probe()
+        with worker.dataflow() as scope:
+            texts.stream(scope).exchange(lambda _: 1).map(parse, name="parse").probe(probe)
+        for epoch in range(10):
+            if worker.index == 0:
+                texts.send("seven" if epoch == 7 else "7")
+            texts.advance_to(epoch + 1)
+        worker.step_while(lambda: probe.less_than(texts.time))
+
+    execute_from_args(main)
+"""
+
+REPORT = [
+    "job failed: operator 'parse' (0.3) failed on worker 1 at time 7",
+    "  ValueError: invalid literal for int() with base 10: 'seven'",
+]
+
+WAITING = """
+    import time
+    from operators import Input, Probe, execute_from_args
+
+    def main(worker):
+        numbers, probe = Input(), Probe()
+        with worker.dataflow() as scope:
+            numbers.stream(scope).exchange(lambda number: number).probe(probe)
+        numbers.send(1)
+        numbers.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1))
+        print(f"worker {worker.index} is up", flush=True)
+        if "asleep" in worker.args:
+            time.sleep(600)
+        worker.step_while(lambda: True)
+
+    execute_from_args(main)
+"""
+
+
+@pytest.mark.parametrize("shape", [["-n3"], ["-w3"], ["-n2", "-w2"]])
+def test_a_function_that_raises_ends_the_job_with_one_report(tmp_path: Path, shape: list[str]):
+    ended = Program.write(tmp_path, FAILING).run(*shape)
+    assert (ended.code, ended.err.splitlines()[:2]) == (1, REPORT)
+    assert ended.err.count("job failed") == 1
+    assert "in parse" in ended.err
+    assert "framework" not in ended.err
+
+
+def test_processes_started_one_by_one_all_report_the_failure(tmp_path: Path):
+    program, port = Program.write(tmp_path, FAILING), str(free_base_port(3))
+    started = [program.start("-n3", "-p", str(index), "--base-port", port) for index in range(3)]
+    for ended in [end(process) for process in started]:
+        assert (ended.code, ended.err.splitlines()[:2]) == (1, REPORT)
+
+
+def test_a_program_that_raises_ends_the_job(tmp_path: Path):
+    ended = Program.write(
+        tmp_path,
+        """
+        from operators import Input, execute_from_args
+
+        def main(worker):
+            numbers = Input()
+            with worker.dataflow() as scope:
+                numbers.stream(scope).exchange(lambda number: number)
+            if worker.index == 2:
+                raise KeyError("lost keys")
+            worker.step_while(lambda: True)
+
+        execute_from_args(main)
+        """,
+    ).run("-n3")
+    assert (ended.code, ended.err.splitlines()[:2]) == (
+        1,
+        ["job failed: the program of worker 2 raised", "  KeyError: 'lost keys'"],
+    )
+
+
+def test_a_record_that_cannot_travel_is_named_with_its_operator(tmp_path: Path):
+    ended = Program.write(
+        tmp_path,
+        """
+        from operators import Input, execute_from_args
+
+        class Order:
+            pass
+
+        def main(worker):
+            numbers = Input()
+            with worker.dataflow() as scope:
+                numbers.stream(scope).map(lambda _: Order(), name="order").exchange(lambda _: 1)
+            numbers.send(1)
+
+        execute_from_args(main)
+        """,
+    ).run("-n2")
+    assert ended.code == 1
+    assert "UnencodableRecord: operator 'order' sent a Order" in ended.err
+
+
+def test_workers_that_build_different_dataflows_are_told(tmp_path: Path):
+    ended = Program.write(
+        tmp_path,
+        """
+        from operators import Input, execute_from_args
+
+        def main(worker):
+            numbers = Input()
+            with worker.dataflow() as scope:
+                stream = numbers.stream(scope).exchange(lambda number: number)
+                if worker.index == 0:
+                    stream.map(str)
+
+        execute_from_args(main)
+        """,
+    ).run("-n2")
+    assert ended.code == 1
+    assert "workers 0 and 1 built different dataflows" in ended.err or (
+        "workers 1 and 0 built different dataflows" in ended.err
+    )
+
+
+@pytest.mark.parametrize("state", ["awake", "asleep"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_the_launcher_ends_every_process(tmp_path: Path, number: signal.Signals, code: int, state: str):
+    with Program.write(tmp_path, WAITING).started("-n3", state) as process:
+        wait_for_line(process, "worker 0 is up")
+        process.send_signal(number)
+        ended = end(process)
+    assert ended.code == code
+    assert ended.err == f"job stopped: process {process.pid} received {number.name}\n"
+    assert not _descendants_alive(tmp_path)
+
+
+def test_ctrl_c_in_one_terminal_ends_the_processes_in_the_others(tmp_path: Path):
+    program, port = Program.write(tmp_path, WAITING), str(free_base_port(2))
+    with (
+        program.started("-n2", "-p0", "--base-port", port) as first,
+        program.started("-n2", "-p1", "--base-port", port) as second,
+    ):
+        wait_for_line(first, "worker 0 is up")
+        wait_for_line(second, "worker 1 is up")
+        first.send_signal(signal.SIGINT)
+        ended = [end(first), end(second)]
+    assert [one.code for one in ended] == [130, 1]
+    assert [one.err for one in ended] == [f"job stopped: process {first.pid} received SIGINT\n"] * 2
+
+
+def test_a_process_that_is_killed_ends_the_others(tmp_path: Path):
+    program, port = Program.write(tmp_path, WAITING), str(free_base_port(2))
+    with (
+        program.started("-n2", "-p0", "--base-port", port) as first,
+        program.started("-n2", "-p1", "--base-port", port) as second,
+    ):
+        wait_for_line(first, "worker 0 is up")
+        wait_for_line(second, "worker 1 is up")
+        second.kill()
+        ended = end(first)
+    assert ended.code == 1
+    assert ended.err.startswith("job failed: worker 0 lost worker 1: ")
+
+
+def test_a_killed_child_is_named_by_the_launcher_although_the_others_are_asleep(tmp_path: Path):
+    with Program.write(tmp_path, WAITING).started("-n2", "asleep") as process:
+        wait_for_line(process, "worker 1 is up")
+        victim = max(_descendants_alive(tmp_path) - {process.pid})
+        os.kill(victim, signal.SIGKILL)
+        ended = end(process)
+    assert ended.code == 1
+    assert ended.err.startswith("job failed: process ")
+    assert "was ended by SIGKILL" in ended.err.splitlines()[0]
+
+
+def test_children_end_when_their_launcher_is_killed(tmp_path: Path):
+    with Program.write(tmp_path, WAITING).started("-n2", "asleep") as process:
+        wait_for_line(process, "worker 1 is up")
+        process.kill()
+        process.communicate()  # the children hold the pipes: their end is the end of the output
+    assert not _descendants_alive(tmp_path)
+
+
+def test_a_stranger_at_the_port_is_cut_off_while_the_job_goes_on(tmp_path: Path):
+    program, port = Program.write(tmp_path, WAITING), free_base_port(2)
+    with (
+        program.started("-n2", "-p0", "--base-port", str(port)) as first,
+        program.started("-n2", "-p1", "--base-port", str(port)) as second,
+    ):
+        wait_for_line(first, "worker 0 is up")
+        with socket.create_connection(("127.0.0.1", port)) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\nHost: example\r\n\r\n" * 100)
+            stranger.settimeout(30)
+            try:
+                while stranger.recv(4096):
+                    pass
+            except ConnectionResetError:
+                pass
+        assert first.poll() is None
+        first.send_signal(signal.SIGTERM)
+        assert "cut off" in end(first).err
+        end(second)
+
+
+def _descendants_alive(folder: Path) -> set[int]:
+    """The processes that run the program of this test."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if os.fsencode(folder) in command:
+                found.add(int(entry.name))
+    return found
