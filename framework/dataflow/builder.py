@@ -91,4 +91,5 @@ class OperatorBuilder:
         operator.initial = [internal.drain() for internal in operator.shared.internal]
         operator.logic = constructor(granted)
         operator.running = False
+        operator.live = True
         self.scope.add(self.index, operator)

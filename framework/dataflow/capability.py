@@ -23,6 +23,10 @@ class CapabilityHolder(Protocol):
     def label(self) -> str:
         """Which output of which operator, for messages."""
 
+    @property
+    def live(self) -> bool:
+        """Whether its dataflow runs."""
+
     def change_capability(self, time: Time, delta: int) -> None:
         """Account for capabilities gained or lost, in the worker's thread."""
 
@@ -120,7 +124,7 @@ class Capability:
         self.drop()
 
     def __del__(self) -> None:
-        if getattr(self, "_held", False):
+        if getattr(self, "_held", False) and self._holder.live:
             self._held = False
             self._holder.release_later(self._time)
             warnings.warn(

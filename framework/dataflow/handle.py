@@ -99,6 +99,11 @@ class OutputHandle:
         """Which output of which operator."""
         return f"output {self._port} of {self._operator.name!r}"
 
+    @property
+    def live(self) -> bool:
+        """Whether the operator's dataflow runs."""
+        return self._operator.live
+
     def session(self, capability: Capability | InputCapability) -> Session:
         """Send at the time of `capability`."""
         if not capability.valid_at(self):

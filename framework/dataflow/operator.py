@@ -48,6 +48,8 @@ class BuiltOperator:
         self.initial: list[list[tuple[Time, int]]] = []
         self.notify = True
         self.running = False
+        self.live = False
+        """From when it is built to when it is shut down."""
         self.time: Time | None = None
         """The time of the message or notification at hand, for reports."""
         self.inputs: list[InputHandle] = []
@@ -113,6 +115,7 @@ class BuiltOperator:
 
     def shut_down(self) -> None:
         """Drop queued messages and whatever the logic holds."""
+        self.live = False
         for handle in self.inputs:
             handle.shut_down()
         for callback in self.on_shut_down:

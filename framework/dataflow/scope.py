@@ -235,6 +235,13 @@ class Scope:
         self.worker.open_progress_channel(self._progress_channel, subgraph)
         return subgraph
 
+    def abandon(self) -> None:
+        """Shut down what was built: the dataflow will not be."""
+        for scope in self._nested_scopes.values():
+            scope.abandon()
+        for operator in self._operators.values():
+            operator.shut_down()
+
     def _outside(self) -> Outside:
         worker, channel = self.worker, self._progress_channel
         return Outside(

@@ -24,7 +24,7 @@ from framework.wire.container import Container
 from framework.wire.messages import Abort, Built, Data, Goodbye, Lost, Message, Progress
 from framework.worker.agenda import Agenda
 from framework.worker.switchboard import Switchboard
-from framework.worker.transport import Transport
+from framework.worker.transport import Traffic, Transport
 
 
 class Worker:
@@ -77,8 +77,12 @@ class Worker:
         first_channel = self._switchboard.reserved
         nesting = Region(Domain())
         scope = Scope(self, name, str(number), nesting, lambda: self._ready.add(number), None)
-        yield scope
-        root = scope.close()
+        try:
+            yield scope
+            root = scope.close()
+        except BaseException:
+            scope.abandon()
+            raise
         self._dataflows[number] = _Dataflow(root, range(first_channel, self._switchboard.reserved))
         self._ready.add(number)
         self._announce(number, scope.description())
@@ -277,7 +281,9 @@ class Worker:
             self.step()
 
     def abort(self, report: str) -> None:
-        """Tell the peers that the job has failed; they end too."""
+        """Give everything up, and tell the peers that the job has failed; they end too."""
+        for number in self.installed_dataflows():
+            self.drop_dataflow(number)
         self._broadcast(Abort(report))
         self._transport.flush()
 
@@ -294,6 +300,10 @@ class Worker:
     def early(self) -> list[tuple[WorkerId, Data | Progress]]:
         """Messages for dataflows that are not built yet."""
         return self._switchboard.early()
+
+    def traffic(self) -> Traffic:
+        """What went to other processes so far."""
+        return self._transport.traffic
 
     def progress_states(self) -> dict[int, ProgressState]:
         """What each dataflow's outermost scope has heard so far."""

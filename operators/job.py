@@ -1,0 +1,87 @@
+"""The job level: named inputs and outputs, and no driving loop.
+
+A `Job` is a dataflow with names at its ends. It says nothing of where records come from or go to, so the same job runs
+on lists in a test (`run`), on files from the command line (`main`, `hailer run`), and on whatever else feeds its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+from framework.errors import GraphError
+from framework.launch.config import Config
+from framework.launch.execute import execute
+from framework.worker.worker import Worker
+from operators import job_files
+from operators.drive import check_names, drive, epochs
+from operators.flow import Flow, Receiver
+
+EPOCH_RECORDS = 1000
+"""How many records of each input make an epoch, unless said otherwise."""
+
+
+class Job:
+    """A dataflow with named inputs and outputs.
+
+    >>> job = Job("lengths")
+    >>> @job.dataflow
+    ... def lengths(flow):
+    ...     flow.output("lengths", flow.input("words").map(len))
+    >>> job.run({"words": ["hailer", "of", "workers"]})
+    {'lengths': [(0, 6), (0, 2), (0, 7)]}
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._build: Callable[[Flow], None] | None = None
+
+    def dataflow(self, build: Callable[[Flow], None]) -> Callable[[Flow], None]:
+        """Make the decorated function the one that builds the dataflow."""
+        if self._build is not None:
+            raise GraphError(f"job {self.name!r} has a dataflow already: {self._build.__qualname__}; a job has one")
+        self._build = build
+        return build
+
+    def build(self, worker: Worker, receivers: Callable[[str], Receiver]) -> Flow:
+        """Build the dataflow on `worker`; `receivers(name)` is asked for who takes an output."""
+        if self._build is None:
+            raise GraphError(f"job {self.name!r} has no dataflow; decorate the function that builds it, @job.dataflow")
+        with worker.dataflow(self.name) as scope:
+            flow = Flow(worker, scope, receivers)
+            self._build(flow)
+        return flow
+
+    def run(
+        self,
+        inputs: Mapping[str, Iterable[Any]],
+        *,
+        threads: int = 1,
+        epoch_records: int = EPOCH_RECORDS,
+    ) -> dict[str, list[tuple[int, Any]]]:
+        """Run on these records, in this process, and return each output as (epoch, record) in order of epochs."""
+        collected: dict[str, list[tuple[int, Any]]] = {}
+        lock = Lock()
+
+        def receivers(name: str) -> Receiver:
+            rows = collected.setdefault(name, [])
+
+            def receive(epoch: int, some: Sequence[Any]) -> None:
+                with lock:
+                    rows.extend((epoch, record) for record in some)
+
+            return receive
+
+        def main(worker: Worker) -> None:
+            flow = self.build(worker, receivers)
+            check_names("input", inputs, flow.inputs)
+            mine = inputs if worker.id == worker.members.workers[0] else {}
+            drive(flow, {name: epochs(records, epoch_records) for name, records in mine.items()})
+
+        execute(main, Config(threads=threads))
+        return {name: sorted(rows, key=lambda row: row[0]) for name, rows in collected.items()}
+
+    def main(self, argv: Sequence[str] | None = None) -> None:
+        """Run from the command line: files of lines in, files of records out. `--help` tells more."""
+        job_files.run_from_args(self, argv)

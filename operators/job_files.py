@@ -1,0 +1,135 @@
+"""A job from the command line: text files go in by lines, records come out as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from framework.errors import ConfigError
+from framework.launch.config import add_flags
+from framework.launch.execute import execute_from_args
+from framework.worker.worker import Worker
+from operators.drive import check_names, drive
+from operators.flow import Receiver
+
+if TYPE_CHECKING:
+    from operators.job import Job
+
+
+def run_from_args(job: Job, argv: Sequence[str] | None) -> None:
+    """Run `job` as the command line says, and exit."""
+    parser = _parser(job)
+    flags = parser.parse_args(argv)
+    try:
+        inputs = _pairs("--input", flags.input)
+        outputs = _pairs("--output", flags.output)
+        for path in inputs.values():
+            if not Path(path).is_file():
+                raise ConfigError(f"--input: there is no file {path}")
+        if flags.epoch_lines < 1:
+            raise ConfigError(f"--epoch-lines {flags.epoch_lines}: an epoch has at least one line")
+    except ConfigError as error:
+        parser.error(str(error))
+
+    def main(worker: Worker) -> None:
+        with ExitStack() as files:
+            flow = job.build(worker, lambda name: _receiver(name, outputs.get(name, "-"), worker, files))
+            check_names("input", inputs, flow.inputs)
+            check_names("output", outputs, flow.outputs)
+            part = worker.members.workers.index(worker.id)
+            sources = {
+                name: lines(Path(path), part=part, parts=worker.peers, lines_max=flags.epoch_lines)
+                for name, path in inputs.items()
+            }
+            drive(flow, sources)
+            worker.complete()
+
+    execute_from_args(main, argv)
+
+
+def lines(path: Path, *, part: int, parts: int, lines_max: int) -> Iterator[list[str]]:
+    """The lines that begin in one of `parts` equal parts of a file, some at a time, without their ends."""
+    size = path.stat().st_size
+    start, end = size * part // parts, size * (part + 1) // parts
+    with path.open("rb") as file:
+        if start:
+            file.seek(start - 1)
+            file.readline()  # the rest of a line that begins in the part before
+        rows: list[str] = []
+        while file.tell() < end and (line := file.readline()):
+            rows.append(line.decode("utf-8", errors="surrogateescape").rstrip("\r\n"))
+            if len(rows) == lines_max:
+                yield rows
+                rows = []
+        if rows:
+            yield rows
+
+
+def _receiver(name: str, destination: str, worker: Worker, files: ExitStack) -> Receiver:
+    """Writes an output's records to standard output, or to this worker's file in a directory."""
+    if destination == "-":
+        return _printer(name, sys.stdout)
+    directory = Path(destination)
+    directory.mkdir(parents=True, exist_ok=True)
+    file = files.enter_context((directory / f"worker-{worker.index}.jsonl").open("w", encoding="utf-8"))
+    return _writer(file)
+
+
+def _printer(name: str, out: TextIO) -> Receiver:
+    def receive(epoch: int, rows: Sequence[Any]) -> None:
+        out.write("".join(f"{name}\t{epoch}\t{_json(row)}\n" for row in rows))
+        out.flush()
+
+    return receive
+
+
+def _writer(file: TextIO) -> Receiver:
+    def receive(epoch: int, rows: Sequence[Any]) -> None:
+        file.write("".join(f"[{epoch}, {_json(row)}]\n" for row in rows))
+
+    return receive
+
+
+def _json(record: Any) -> str:
+    return json.dumps(record, default=repr, ensure_ascii=False)
+
+
+def _pairs(flag: str, values: list[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for value in values:
+        name, separator, path = value.partition("=")
+        if not separator or not name or not path:
+            raise ConfigError(f"{flag} {value!r}: write NAME=PATH, such as {flag} lines=book.txt")
+        if name in pairs:
+            raise ConfigError(f"{flag} {name} is given twice")
+        pairs[name] = path
+    return pairs
+
+
+def _parser(job: Job) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=f"Run the job {job.name!r} on files.",
+        epilog=f"example: %(prog)s -n 2 --input lines=book.txt --output counts={os.path.join('out', 'counts')}",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="NAME=FILE", help="feed an input with the lines of a text file"
+    )
+    parser.add_argument(
+        "--output",
+        action="append",
+        default=[],
+        metavar="NAME=DIR",
+        help="write an output as JSON lines [epoch, record], a file per worker; - prints it, as do outputs not named",
+    )
+    parser.add_argument(
+        "--epoch-lines", type=int, default=1000, metavar="N", help="lines of each input and worker in an epoch (1000)"
+    )
+    add_flags(parser)
+    return parser

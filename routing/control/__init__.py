@@ -1,0 +1,1 @@
+"""The control plane: the `hailer` command."""

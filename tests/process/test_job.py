@@ -1,0 +1,97 @@
+"""`hailer run` and `job.main`: files in, files out, in real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.process.commands import Ended
+
+JOB = """
+from operators import Job
+
+job = Job("wordcount")
+
+def count(word, n, total):
+    return total + n, [(word, total + n)]
+
+@job.dataflow
+def wordcount(flow):
+    words = flow.input("lines").flat_map(str.split).map(lambda word: (word, 1))
+    flow.output("counts", words.state_machine(count, initial=0))
+
+if __name__ == "__main__":
+    job.main()
+"""
+
+TEXT = "\n".join(" ".join(f"w{(line * word) % 17}" for word in range(1, 9)) for line in range(200)) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "job.py").write_text(JOB)
+    (tmp_path / "book.txt").write_text(TEXT)
+    return tmp_path
+
+
+def run(folder: Path, *command: str) -> Ended:
+    environment = {**os.environ, "HAILER_SECRET_FILE": str(folder / "secret")}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+HAILER = str(Path(sys.executable).with_name("hailer"))
+
+
+@pytest.mark.parametrize("shape", [[], ["-w2"], ["-n3"]])
+@pytest.mark.parametrize("command", [[HAILER, "run", "job.py"], [sys.executable, "job.py"]])
+def test_words_of_a_file_are_counted(folder: Path, command: list[str], shape: list[str]):
+    ended = run(folder, *command, *shape, "--input", "lines=book.txt", "--output", "counts=out", "--epoch-lines", "7")
+    assert (ended.code, ended.err) == (0, "")
+    rows = [json.loads(line) for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
+    final: dict[str, int] = {}
+    for _, (word, total) in rows:
+        final[word] = max(total, final.get(word, 0))
+    assert final == Counter(TEXT.split())
+    assert sorted(total for _, (_, total) in rows) == sorted(n for c in final.values() for n in range(1, c + 1))
+
+
+def test_outputs_without_a_destination_are_printed(folder: Path):
+    (folder / "book.txt").write_text("a b\na\n")
+    ended = run(folder, HAILER, "run", "job.py", "--input", "lines=book.txt", "--epoch-lines", "1")
+    assert (ended.code, ended.out) == (0, 'counts\t0\t["a", 1]\ncounts\t0\t["b", 1]\ncounts\t1\t["a", 2]\n')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["run", "jub.py"], "there is no file jub.py; did you mean job.py?"),
+        (["run", "job.py", "--input", "lines"], "write NAME=PATH, such as --input lines=book.txt"),
+        (["run", "job.py", "--input", "lines=none.txt"], "there is no file none.txt"),
+        (["run", "job.py", "--input", "line=book.txt"], "this job has no input 'line'; it has 'lines'; did you mean"),
+        (["run", "job.py", "--output", "count=out"], "this job has no output 'count'; it has 'counts'; did you mean"),
+        (["run", "job.py", "-n2", "--input", "line=book.txt"], "this job has no input 'line'"),
+        (["run", "job.py", "-p7"], "-p 7: there is 1 process"),
+        (["run", "job.py", "--epoch-lines", "0"], "an epoch has at least one line"),
+        (["walk"], "invalid choice: 'walk'"),
+        ([], "the following arguments are required: COMMAND"),
+    ],
+)
+def test_wrong_arguments(folder: Path, arguments: list[str], complaint: str):
+    ended = run(folder, HAILER, *arguments)
+    assert ended.code in (1, 2)
+    assert complaint in ended.err
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["run", "job.py", "--help"]])
+def test_help_has_an_example(folder: Path, arguments: list[str]):
+    ended = run(folder, HAILER, *arguments)
+    assert ended.code == 0
+    assert "example: hailer run" in ended.out

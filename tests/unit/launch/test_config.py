@@ -1,0 +1,98 @@
+"""Flags and hostfiles become a configuration, or an error that says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from framework.errors import ConfigError
+from framework.launch.config import Config, Spawned, parse, read_hostfile, usage, with_spawned
+
+
+def local(*ports: int) -> tuple[tuple[str, int], ...]:
+    return tuple(("127.0.0.1", port) for port in ports)
+
+
+@pytest.mark.parametrize(
+    ("argv", "config", "rest"),
+    [
+        ([], Config(), []),
+        (["-w4", "book.txt"], Config(threads=4), ["book.txt"]),
+        (["-n2", "-p1"], Config(addresses=local(2101, 2102), process=1), []),
+        (["-n2"], Config(addresses=local(2101, 2102), process=None), []),
+        (["-n", "2", "-p", "0", "--base-port", "7000"], Config(addresses=local(7000, 7001), process=0), []),
+        (["--secret-file", "s", "--rate", "9"], Config(secret_file=Path("s")), ["--rate", "9"]),
+        (["--", "-x"], Config(), ["-x"]),
+    ],
+)
+def test_flags(argv: list[str], config: Config, rest: list[str]):
+    assert parse(argv) == (config, rest)
+
+
+def test_a_hostfile_says_how_many_processes_there_are(tmp_path: Path):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("# ours\n10.0.0.1:2101\n[::1]:2102 # the second\n\n")
+    config, _ = parse(["-p1", "-w2", "--hostfile", str(hosts)])
+    assert config == Config(threads=2, addresses=(("10.0.0.1", 2101), ("::1", 2102)), process=1)
+    assert (config.processes, config.workers, config.first_worker) == (2, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "processes", "complaint"),
+    [
+        ("a:1\n\nb:2\n", None, "has a hole: the line of process 1 is empty"),
+        ("a:1\n", 2, "has 1 addresses and -n says 2 processes"),
+        ("a:1\na:1\n", None, "names a:1 twice"),
+        ("", None, "is empty"),
+        ("a\n", None, "process 0 is 'a', not a host:port"),
+        ("a:0\n", None, "process 0 is 'a:0', not a host:port"),
+        ("a:70000\n", None, "process 0 is 'a:70000', not a host:port"),
+        (":2101\n", None, "process 0 is ':2101', not a host:port"),
+    ],
+)
+def test_a_bad_hostfile(tmp_path: Path, text: str, processes: int | None, complaint: str):
+    hosts = tmp_path / "hosts"
+    hosts.write_text(text)
+    with pytest.raises(ConfigError, match=complaint):
+        read_hostfile(hosts, processes)
+
+
+@pytest.mark.parametrize(
+    ("argv", "complaint"),
+    [
+        (["-p3", "-n3"], "-p 3: there are 3 processes, so -p is between 0 and 2"),
+        (["-n1025"], "between 1 and 1024 processes"),
+        (["-w", "257"], "between 1 and 256 worker threads"),
+        (["--base-port", "0"], "must lie between 1 and 65535"),
+        (["-w", "x"], "invalid int value: 'x'"),
+        (["-w"], "expected one argument"),
+    ],
+)
+def test_bad_flags(argv: list[str], complaint: str):
+    with pytest.raises(ConfigError, match=complaint):
+        parse(argv)
+
+
+def test_a_hostfile_needs_to_know_which_process_this_is(tmp_path: Path):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("a:1\nb:1\n")
+    with pytest.raises(ConfigError, match="--hostfile needs -p: which of its lines, 0 to 1"):
+        parse(["--hostfile", str(hosts)])
+    with pytest.raises(ConfigError, match="give one of them"):
+        parse(["--hostfile", str(hosts), "--base-port", "9", "-p0"])
+
+
+def test_what_the_launcher_says_is_heard_once(monkeypatch: pytest.MonkeyPatch):
+    spawned = Spawned(1, local(5, 6), listener_fd=7, lifeline_fd=8, report_fd=9)
+    monkeypatch.setenv("HAILER_SPAWNED", spawned.to_environment())
+    assert Spawned.from_environment() == spawned
+    assert Spawned.from_environment() is None
+    assert with_spawned(Config(threads=3, addresses=local(1, 2), process=None), spawned) == Config(
+        threads=3, addresses=local(5, 6), process=1
+    )
+
+
+def test_the_usage_names_every_flag():
+    for flag in ("--threads", "--processes", "--process", "--hostfile", "--base-port", "--secret-file"):
+        assert flag in usage()
