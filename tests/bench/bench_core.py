@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,11 +27,11 @@ def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
 
 @bench("rows-wordcount")
 def rows_wordcount(progress: Progress) -> Iterator[Bar]:
-    """Rows WordCount with a Python fold on one worker, against the same splitting, dictionary and list without Hailer."""
+    """Rows WordCount with a Python fold on one worker, against the same splitting, dictionary and list in a loop."""
     for vocabulary in (1_000, 1_000_000):
         random = Random(1)
         lines = [" ".join(f"w{random.randrange(vocabulary):09}" for _ in range(WORDS)) for _ in range(LINES)]
-        figures = ratios(lambda: _dataflow(lines), lambda: _bare_loop(lines), repeats=REPEATS, progress=progress)
+        figures = ratios(partial(_dataflow, lines), partial(_bare_loop, lines), repeats=REPEATS, progress=progress)
         yield Bar.of(f"rows WordCount, {vocabulary:,} keys / bare Python loop", figures, ">=", 1 / 3)
 
 
@@ -74,7 +75,7 @@ def round_trip(progress: Progress) -> Iterator[Bar]:
 
 @bench("progress-traffic")
 def progress_traffic(progress: Progress) -> Iterator[Bar]:
-    """Bytes of progress against bytes of data, WordCount with 8 workers in 8 processes, 200 words an epoch and worker."""
+    """Bytes of progress against bytes of data, WordCount in 8 processes, 200 words per epoch and worker."""
     figures = []
     for repeat in range(3):
         progress(f"repeat {repeat + 1} of 3")
