@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -30,7 +31,7 @@ def drive(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
         for input in open_inputs.values():
             input.advance_to(epoch)
         worker.step()
-        worker.step_while(lambda: flow.probe.less_than(epoch - EPOCHS_AHEAD_MAX))
+        worker.step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
 
 
 def epochs(records: Iterable[Any], epoch_records: int) -> Iterator[list[Any]]:

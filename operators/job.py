@@ -1,7 +1,7 @@
 """The job level: named inputs and outputs, and no driving loop.
 
 A `Job` is a dataflow with names at its ends. It says nothing of where records come from or go to, so the same job runs
-on lists in a test (`run`), on files from the command line (`main`, `hailer run`), and on whatever else feeds its inputs.
+on lists in a test (`run`), on files from the command line (`main`, `hailer run`), or on whatever else feeds its inputs.
 """
 
 from __future__ import annotations

@@ -31,7 +31,9 @@ class OperatorBuilder:
     def __init__(self, scope: Scope, name: str) -> None:
         self.scope = scope
         self.index = scope.reserve(name)
-        self._operator = BuiltOperator(name, scope.path_of(self.index), scope.worker.id, scope.activator_of(self.index))
+        self._operator = BuiltOperator(
+            name, scope.path_of(self.index), scope.worker.id, scope.domain, scope.activator_of(self.index)
+        )
         self._connection: dict[tuple[int, int], Antichain[Summary]] = {}
         self._built = False
 
@@ -47,7 +49,7 @@ class OperatorBuilder:
 
     def input(self, outlet: Outlet | None, pact: Pact) -> InputHandle:
         """Add an input fed by `outlet`; without one, `attach` feeds it later, as loops need."""
-        handle = self._operator.add_input(self.scope.domain)
+        handle = self._operator.add_input()
         if outlet is not None:
             self.attach(handle, outlet, pact)
         return handle

@@ -27,6 +27,9 @@ class CapabilityHolder(Protocol):
     def live(self) -> bool:
         """Whether its dataflow runs."""
 
+    def check_time(self, time: Time) -> None:
+        """Raise unless `time` is a time of its scope."""
+
     def change_capability(self, time: Time, delta: int) -> None:
         """Account for capabilities gained or lost, in the worker's thread."""
 
@@ -109,6 +112,7 @@ class Capability:
             raise CapabilityInvalid(
                 f"the capability for {self._time!r} at {self._holder.label} was dropped; clone it before dropping it"
             )
+        self._holder.check_time(time)
         if not self._time <= time:  # type: ignore[operator]
             raise TimeNotCovered(
                 f"the capability for {self._time!r} at {self._holder.label} does not cover {time!r}; "
@@ -167,6 +171,7 @@ class InputCapability:
         """A capability at `time`, which must not be earlier than what the message may result in at that output."""
         source = self._current()
         holder = source.outputs[output]
+        holder.check_time(time)
         if not source.covers(self.time, holder, time):
             raise TimeNotCovered(
                 f"a message at {self.time!r} gives no capability for {time!r} at {holder.label}; ask for its own time "

@@ -104,6 +104,10 @@ class OutputHandle:
         """Whether the operator's dataflow runs."""
         return self._operator.live
 
+    def check_time(self, time: Time) -> None:
+        """Raise unless `time` is a time of the operator's scope."""
+        self._operator.domain.check_time(time)
+
     def session(self, capability: Capability | InputCapability) -> Session:
         """Send at the time of `capability`."""
         if not capability.valid_at(self):

@@ -38,8 +38,9 @@ class BuiltOperator:
 
     local = True
 
-    def __init__(self, name: str, path: str, worker: WorkerId, activator: Activator) -> None:
+    def __init__(self, name: str, path: str, worker: WorkerId, domain: Domain, activator: Activator) -> None:
         self.name = name
+        self.domain = domain
         self.path = path
         self.activator = activator
         self.activate = activator.activate
@@ -59,13 +60,13 @@ class BuiltOperator:
         self._worker = worker
         self._released: deque[tuple[OutputHandle, Time]] = deque()
 
-    def add_input(self, domain: Domain) -> InputHandle:
+    def add_input(self) -> InputHandle:
         """One more input port; its frontier starts at the least time."""
         fresh = SharedProgress.empty(1, 0)
         self.shared.frontiers += fresh.frontiers
         self.shared.consumed += fresh.consumed
-        frontier = mutable_antichain(domain)
-        frontier.update(domain.minimum, 1)
+        frontier = mutable_antichain(self.domain)
+        frontier.update(self.domain.minimum, 1)
         handle = InputHandle(self, len(self.inputs), frontier)
         self.inputs.append(handle)
         return handle

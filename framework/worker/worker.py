@@ -282,10 +282,14 @@ class Worker:
 
     def abort(self, report: str) -> None:
         """Give everything up, and tell the peers that the job has failed; they end too."""
-        for number in self.installed_dataflows():
-            self.drop_dataflow(number)
+        self.shut_down()
         self._broadcast(Abort(report))
         self._transport.flush()
+
+    def shut_down(self) -> None:
+        """End all dataflows at once."""
+        for number in self.installed_dataflows():
+            self.drop_dataflow(number)
 
     # Looking in
 

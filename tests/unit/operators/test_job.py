@@ -43,8 +43,9 @@ def test_an_endless_source_is_not_read_ahead_of_the_outputs():
 
     def source():
         nonlocal read
-        for read in range(1000):
+        while read < 1000:
             yield read
+            read += 1
 
     job = Job("lagging")
 

@@ -1,0 +1,43 @@
+"""What jobs can get wrong with operators, and what the operators find wrong with captures and results."""
+
+from __future__ import annotations
+
+from framework.errors import UserError, WorldError
+
+
+class RouteOutOfRange(UserError):
+    """A function that chooses an output named one that is not there."""
+
+
+class SharedInitial(UserError):
+    """A mutable object was given as the initial state, so all keys would share it."""
+
+
+class RecordNotPair(UserError):
+    """An operator that works by key received a record that is not a pair of key and value."""
+
+
+class FoldMisreturned(UserError):
+    """A fold did not return a state and outputs."""
+
+
+class StreamsDiffer(UserError):
+    """Two streams that should carry the same records do not, at some time."""
+
+    def __init__(self, message: str, *, time: object, missing: list[object], surplus: list[object]) -> None:
+        super().__init__(message)
+        self.time = time
+        self.missing = missing
+        self.surplus = surplus
+
+
+class EventsForgotten(UserError):
+    """A reader came to an event log that has already let go of its beginning."""
+
+
+class CaptureCorrupt(WorldError):
+    """A captured stream contains something that no capture writes."""
+
+
+class CaptureTruncated(WorldError):
+    """A captured stream ends before it is complete: whoever wrote it crashed, or is still writing."""

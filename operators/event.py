@@ -1,0 +1,64 @@
+"""A stream as a sequence of events, and who keeps them.
+
+A captured stream starts with the least time as its frontier. Each `Progress` says how the frontier changed, each
+`Messages` what came at a time; a frontier without times is the end. Whoever applies the events in their order never
+sees a record at a time that the frontier has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from framework.progress.order import Time
+from framework.wire.container import Container
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Times entered (+1) or left (-1) the frontier."""
+
+    changes: tuple[tuple[Time, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Records came at a time."""
+
+    time: Time
+    container: Container
+
+
+Event: TypeAlias = Progress | Messages
+
+
+class EventSink(Protocol):
+    """Where `capture` puts events: an `EventLog`, an `EventWriter`."""
+
+    def push(self, event: Event) -> None:
+        """Keep one more event."""
+
+    def close(self) -> None:
+        """Take note that no more events come."""
+
+
+class EventCursor(Protocol):
+    """One reader's place in a sequence of events."""
+
+    def next_event(self) -> Event | None:
+        """The next event, or None if there is none now."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing follows, even if the frontier still has times."""
+
+    def close(self) -> None:
+        """Read no more."""
+
+
+class EventSource(Protocol):
+    """Where `replay` takes events from: an `EventLog`, an `EventReader`."""
+
+    def open(self, wake: Callable[[], None]) -> EventCursor:
+        """Start reading; `wake` is called, in whatever thread, when there is more after there was none."""

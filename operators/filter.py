@@ -1,0 +1,29 @@
+"""Keep some records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from framework.dataflow.handle import InputHandle, OutputHandle
+
+if TYPE_CHECKING:
+    from operators.stream import Stream
+
+T = TypeVar("T")
+
+
+def filter(stream: Stream[T], predicate: Callable[[T], object], *, name: str = "filter") -> Stream[T]:
+    """Keep the records for which `predicate(record)` is true.
+
+    >>> from framework.launch.execute import example
+    >>> from operators.to_stream import to_stream
+    >>> example(lambda scope: to_stream(scope, range(6)).filter(lambda n: n % 2 == 0).extract()).rows()
+    [0, 2, 4]
+    """
+
+    def logic(input: InputHandle, output: OutputHandle) -> None:
+        for capability, rows in input:
+            output.session(capability).give_container([row for row in rows if predicate(row)])
+
+    return stream.unary(logic, name=name)

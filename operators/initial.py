@@ -1,0 +1,36 @@
+"""The state that a key, a time or a stream starts with.
+
+Operators that fold take `initial`: a value that cannot change, such as `0`, `""` or `None`, or a function that makes a
+fresh one each time, such as `list`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from operators.errors import SharedInitial
+
+S = TypeVar("S")
+
+
+def initial_factory(initial: S | Callable[[], S], operator: str) -> Callable[[], S]:
+    """A function that gives the state to start with.
+
+    >>> initial_factory(0, "count")(), initial_factory(list, "gather")()
+    (0, [])
+    """
+    if callable(initial):
+        return initial
+    refuse_shared(initial, operator)
+    return lambda: initial
+
+
+def refuse_shared(initial: Any, operator: str) -> None:
+    """Raise if `initial` is a mutable object, which all that start with it would share."""
+    if isinstance(initial, list | dict | set | bytearray):
+        kind = type(initial).__name__
+        raise SharedInitial(
+            f"operator {operator!r} received initial={initial!r}, one {kind} that everything would start with and "
+            f"change together; pass a function that makes a new one, such as initial={kind}"
+        )

@@ -1,0 +1,44 @@
+"""Records that are pairs of a key and a value: where they go, and what to say of those that are something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framework.dataflow.pact import Exchange
+from operators.errors import RecordNotPair
+from routing.hashing import stable_hash
+
+
+def by_key(operator: str) -> Exchange:
+    """Brings all pairs of one key to one worker, chosen by the key's stable hash."""
+
+    def route(pair: Any) -> int:
+        try:
+            return stable_hash(pair[0])
+        except (TypeError, LookupError) as error:
+            raise not_a_pair(pair, operator) from error
+
+    return Exchange(route)
+
+
+def check_key(pair: Any) -> None:
+    """Raise for a key that could not be routed. On one worker nothing is, so the job would fail on two only."""
+    if is_pair(pair):
+        stable_hash(pair[0])
+
+
+def is_pair(record: Any) -> bool:
+    """Whether a record is a key and a value."""
+    return isinstance(record, tuple | list) and len(record) == 2
+
+
+def not_a_pair(record: Any, operator: str) -> RecordNotPair:
+    """The error for a record that is not a pair."""
+    return RecordNotPair(
+        f"operator {operator!r} expects pairs (key, value), and received {record!r}; put a `map` before it"
+    )
+
+
+def raised_here(error: BaseException) -> bool:
+    """Whether an error caught by this function's caller comes from its own lines, not from what it called."""
+    return error.__traceback__ is not None and error.__traceback__.tb_next is None

@@ -1,0 +1,1 @@
+"""Who owns which key at which time, and the control plane."""
