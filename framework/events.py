@@ -17,7 +17,7 @@ from framework.progress.order import Time
 
 @dataclass(frozen=True, slots=True)
 class DataflowBuilt:
-    """A dataflow is ready to run."""
+    """A dataflow is ready to run; its first frontiers were told while it was built."""
 
     dataflow: int
     name: str
