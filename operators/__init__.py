@@ -10,13 +10,13 @@ from operators.event_log import EventLog
 from operators.extract import Extracted
 from operators.feedback import feedback
 from operators.flow import Flow
+from operators.fold import DISCARD
 from operators.input import Input
 from operators.iterator_source import iterator_source
 from operators.job import Job
 from operators.probe import Probe
 from operators.replay import replay
 from operators.source import source
-from operators.state_machine import DISCARD
 from operators.stream import Stream
 from operators.to_stream import to_stream
 from operators.unordered_input import UnorderedInput, unordered_input

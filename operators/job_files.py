@@ -6,12 +6,13 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from select import PIPE_BUF
 from typing import TYPE_CHECKING, Any, TextIO
 
-from framework.errors import ConfigError
+from framework.errors import ConfigError, JobStopped
 from framework.launch.config import add_flags
 from framework.launch.execute import execute_from_args
 from framework.worker.worker import Worker
@@ -32,6 +33,9 @@ def run_from_args(job: Job, argv: Sequence[str] | None) -> None:
         for path in inputs.values():
             if not Path(path).is_file():
                 raise ConfigError(f"--input: there is no file {path}")
+        for path in outputs.values():
+            if path != "-" and Path(path).exists() and not Path(path).is_dir():
+                raise ConfigError(f"--output: {path} is a file; name a directory, which gets a file per worker")
         if flags.epoch_lines < 1:
             raise ConfigError(f"--epoch-lines {flags.epoch_lines}: an epoch has at least one line")
     except ConfigError as error:
@@ -42,6 +46,9 @@ def run_from_args(job: Job, argv: Sequence[str] | None) -> None:
             flow = job.build(worker, lambda name: _receiver(name, outputs.get(name, "-"), worker, files))
             check_names("input", inputs, flow.inputs)
             check_names("output", outputs, flow.outputs)
+            if flow.inputs and not inputs:
+                names = " ".join(f"--input {name}=FILE" for name in flow.inputs)
+                raise ConfigError(f"nothing feeds this job; give {names}")
             part = worker.members.workers.index(worker.id)
             sources = {
                 name: lines(Path(path), part=part, parts=worker.peers, lines_max=flags.epoch_lines)
@@ -83,10 +90,29 @@ def _receiver(name: str, destination: str, worker: Worker, files: ExitStack) -> 
 
 def _printer(name: str, out: TextIO) -> Receiver:
     def receive(epoch: int, rows: Sequence[Any]) -> None:
-        out.write("".join(f"{name}\t{epoch}\t{_json(row)}\n" for row in rows))
-        out.flush()
+        try:
+            for text in _writes(f"{name}\t{epoch}\t{_json(row)}\n" for row in rows):
+                out.write(text)
+                out.flush()
+        except BrokenPipeError:
+            raise JobStopped("whoever read the output has gone") from None
 
     return receive
+
+
+def _writes(lines: Iterable[str]) -> Iterator[str]:
+    """Lines put together as far as one write to a pipe stays whole: other processes write to it, too."""
+    gathered: list[str] = []
+    size = 0
+    for line in lines:
+        length = len(line.encode("utf-8", errors="replace"))
+        if gathered and size + length > PIPE_BUF:
+            yield "".join(gathered)
+            gathered, size = [], 0
+        gathered.append(line)
+        size += length
+    if gathered:
+        yield "".join(gathered)
 
 
 def _writer(file: TextIO) -> Receiver:

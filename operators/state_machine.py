@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from enum import Enum, auto
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from framework.dataflow.capability import Capability, InputCapability
 from framework.progress.antichain import MutableAntichain
 from framework.progress.order import Time, linear_key
-from operators.errors import FoldMisreturned
+from operators.fold import Fold, FoldLoop
 from operators.initial import initial_factory
-from operators.pairs import by_key, check_key, is_pair, not_a_pair, raised_here
+from operators.pairs import by_key
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -21,19 +20,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 S = TypeVar("S")
 R = TypeVar("R")
-
-
-class Discard(Enum):
-    """The type of `DISCARD`."""
-
-    DISCARD = auto()
-
-
-DISCARD: Final = Discard.DISCARD
-"""What a fold returns instead of a new state to forget the key."""
-
-Fold = Callable[[K, V, S], tuple[S | Discard, Iterable[R]]]
-"""From a key, a value and the key's state to the new state and outputs."""
 
 
 def state_machine(
@@ -63,7 +49,8 @@ def state_machine(
 
     All records of a key come to the same worker, chosen by the key's stable hash.
     """
-    apply = _Apply(fold, initial_factory(initial, name), name)
+    loop = FoldLoop(fold, initial_factory(initial, name), name)
+    states: dict[Any, Any] = {}
     builder = stream.scope.operator(name)
     input = builder.input(stream.outlet, by_key(name))
     output, outlet = builder.output()
@@ -78,61 +65,15 @@ def state_machine(
             with capability:
                 session = output.session(capability)
                 for rows in containers:
-                    session.give_container(apply(rows))
+                    session.give_container(loop(states, rows)[0])
         for arrived, rows in input:
             if precedes(arrived.time):
                 early.add(arrived, rows)
             else:
-                output.session(arrived).give_container(apply(rows))
+                output.session(arrived).give_container(loop(states, rows)[0])
 
     builder.build(lambda _: logic)
     return type(stream)(outlet)  # type: ignore[return-value]
-
-
-class _Apply:
-    """The states, and how records change them."""
-
-    def __init__(self, fold: Fold[Any, Any, Any, Any], make: Callable[[], Any], name: str) -> None:
-        self._fold = fold
-        self._make = make
-        self._name = name
-        self._states: dict[Any, Any] = {}
-
-    def __call__(self, rows: list[tuple[Any, Any]]) -> list[Any]:
-        """Apply rows in order; return the outputs. Hot path: flat, and one Python call per record."""
-        fold, make, states = self._fold, self._make, self._states
-        get, absent = states.get, DISCARD
-        outputs: list[Any] = []
-        check_key(rows[0])
-        pair: Any = None
-        try:
-            for pair in rows:
-                key, value = pair
-                state = get(key, absent)
-                if state is absent:
-                    state = make()
-                state, given = fold(key, value, state)
-                if state is absent:
-                    states.pop(key, None)
-                else:
-                    states[key] = state
-                outputs += given
-        except (TypeError, ValueError) as error:
-            self._explain(pair, error)
-            raise
-        return outputs
-
-    def _explain(self, pair: Any, error: Exception) -> None:
-        """Raise a better error if the record or what the fold returned has the wrong shape."""
-        if not raised_here(error):
-            return
-        if not is_pair(pair):
-            raise not_a_pair(pair, self._name) from error
-        check_key(pair)
-        raise FoldMisreturned(
-            f"operator {self._name!r} expects a fold(key, value, state) that returns (state, outputs), with outputs "
-            f"a list; for {pair!r} Python said: {error}"
-        ) from error
 
 
 class _Early:

@@ -134,7 +134,7 @@ class Capability:
             warnings.warn(
                 f"a capability for {self._time!r} at {self._holder.label} was left to the garbage collector, and held "
                 f"the frontier back until now; call drop() or use `with`",
-                ResourceWarning,
+                RuntimeWarning,
                 stacklevel=2,
             )
 

@@ -45,7 +45,7 @@ def _cause(error: BaseException) -> str:
     lines = [f"  {line}" for line in "".join(traceback.format_exception_only(error)).rstrip().splitlines()]
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(_PACKAGES)]
-    for frame in own or frames[-1:]:
+    for frame in own or ([] if isinstance(error, HailerError) else frames[-1:]):
         lines.append(f"    {frame.filename}:{frame.lineno}, in {frame.name}")
         if frame.line:
             lines.append(f"      {frame.line}")

@@ -79,6 +79,8 @@ def test_outputs_without_a_destination_are_printed(folder: Path):
         (["run", "job.py", "-n2", "--input", "line=book.txt"], "this job has no input 'line'"),
         (["run", "job.py", "-p7"], "-p 7: there is 1 process"),
         (["run", "job.py", "--epoch-lines", "0"], "an epoch has at least one line"),
+        (["run", "job.py"], "nothing feeds this job; give --input lines=FILE"),
+        (["run", "job.py", "--output", "counts=book.txt"], "book.txt is a file; name a directory"),
         (["walk"], "invalid choice: 'walk'"),
         ([], "the following arguments are required: COMMAND"),
     ],
@@ -88,6 +90,19 @@ def test_wrong_arguments(folder: Path, arguments: list[str], complaint: str):
     assert ended.code in (1, 2)
     assert complaint in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_a_reader_that_goes_away_ends_the_job_without_a_traceback(folder: Path):
+    (folder / "book.txt").write_text("to be or not to be\n" * 20_000)
+    command = [HAILER, "run", "job.py", "--input", "lines=book.txt"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("counts\t0\t")
+        process.stdout.close()
+        said = process.stderr.read()
+    assert said == "job stopped: whoever read the output has gone\n"
+    assert process.returncode == 1
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["run", "job.py", "--help"]])
