@@ -66,11 +66,11 @@ class OperatorBuilder:
 
     def connect(self, input: InputHandle, output: OutputHandle, summaries: Iterable[Summary]) -> None:
         """Say what happens to times between an input and an output; no summaries means no path."""
-        paths = Antichain(summaries)
-        for summary in paths:
+        summaries = tuple(summaries)
+        for summary in summaries:
             self.scope.domain.check_summary(summary)
         key = self._operator.inputs.index(input), self._operator.outputs.index(output)
-        self._connection[key] = paths
+        self._connection[key] = Antichain(summaries)
 
     def build(self, constructor: Constructor, *, capabilities: bool = False, notify: bool = True) -> None:
         """Finish the operator.

@@ -93,6 +93,7 @@ class OutputHandle:
         self._produced: ChangeBatch[Time] = operator.shared.produced[port]
         self._buffer: list[Any] = []
         self._buffer_time: Time = 0
+        self._sessions: list[Session] = []
 
     @property
     def label(self) -> str:
@@ -109,13 +110,15 @@ class OutputHandle:
         self._operator.domain.check_time(time)
 
     def session(self, capability: Capability | InputCapability) -> Session:
-        """Send at the time of `capability`."""
+        """Send at the time of `capability`, until the activation ends."""
         if not capability.valid_at(self):
             raise CapabilityInvalid(
                 f"{capability!r} does not allow sending at {self.label}: it was dropped, belongs to another output, or "
                 f"comes from an input with no path to it at that time"
             )
-        return Session(self, capability.time)
+        session = Session(self, capability.time)
+        self._sessions.append(session)
+        return session
 
     def give(self, time: Time, record: object) -> None:
         """Gather one record; hot path of operators that send record by record."""
@@ -162,14 +165,20 @@ class OutputHandle:
         """Account for a capability that the garbage collector found."""
         self._operator.release_later(self, time)
 
+    def end_activation(self) -> None:
+        """Sessions are void from here on: their capabilities may be gone."""
+        for session in self._sessions:
+            session.close()
+        self._sessions.clear()
+
 
 class Session:
-    """Sending at one time."""
+    """Sending at one time, within one activation."""
 
     __slots__ = ("_output", "time")
 
     def __init__(self, output: OutputHandle, time: Time) -> None:
-        self._output = output
+        self._output: OutputHandle | _Closed = output
         self.time = time
 
     def give(self, record: object) -> None:
@@ -179,6 +188,22 @@ class Session:
     def give_container(self, container: Container) -> None:
         """Send a container as it is; it must not be changed afterwards."""
         self._output.give_container(self.time, container)
+
+    def close(self) -> None:
+        """Refuse what is given from here on."""
+        self._output = _Closed()
+
+
+class _Closed:
+    """What a session that has ended gives to."""
+
+    def give(self, time: Time, record: object) -> None:
+        raise CapabilityInvalid(
+            f"a session at {time!r} was used after the activation that opened it, when its capability may be gone; "
+            f"keep the capability, and open a session when there is something to send"
+        )
+
+    give_container = give
 
 
 def _covered(paths: Antichain[Summary], time: Time, sent: Time) -> bool:

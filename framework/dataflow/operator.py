@@ -103,6 +103,8 @@ class BuiltOperator:
             self.time = None
             for handle in self.inputs:
                 handle.end_activation()
+            for output in self.outputs:
+                output.end_activation()
         return incomplete
 
     def release_later(self, output: OutputHandle, time: Time) -> None:

@@ -79,10 +79,28 @@ class Exchange:
                 parts[route(record) % count].append(record)
             for worker, part in zip(workers, parts, strict=True):
                 if part:
-                    if worker == channel.worker:
-                        channel.deliver(time, part)
-                    else:
-                        channel.send(worker, time, part)
+                    deliver(channel, worker, time, part)
+
+        return push
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """Each record goes to the worker that `worker(record)` names."""
+
+    worker: Callable[[Any], WorkerId]
+
+    to_all = False
+
+    def pusher(self, channel: Channel) -> Pusher:
+        worker_of = self.worker
+
+        def push(time: Time, rows: Any) -> None:
+            parts: dict[WorkerId, list[Any]] = {}
+            for record in rows:
+                parts.setdefault(worker_of(record), []).append(record)
+            for worker, part in parts.items():
+                deliver(channel, worker, time, part)
 
         return push
 
@@ -96,9 +114,14 @@ class Broadcast:
     def pusher(self, channel: Channel) -> Pusher:
         def push(time: Time, container: Container) -> None:
             for worker in channel.members().workers:
-                if worker == channel.worker:
-                    channel.deliver(time, container)
-                else:
-                    channel.send(worker, time, container)
+                deliver(channel, worker, time, container)
 
         return push
+
+
+def deliver(channel: Channel, worker: WorkerId, time: Time, container: Container) -> None:
+    """Hand a container to the receiver on `worker`, be it this one."""
+    if worker == channel.worker:
+        channel.deliver(time, container)
+    else:
+        channel.send(worker, time, container)

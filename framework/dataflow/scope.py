@@ -112,7 +112,7 @@ class Scope:
     def connect(self, outlet: Outlet, target: Target, handle: InputHandle, pact: Pact) -> None:
         """Let `outlet` feed an input of an operator of this scope."""
         self._check_outlet(outlet)
-        if pact.to_all and isinstance(self._operators.get(outlet.source.node), Subgraph):
+        if pact.to_all and outlet.source.node in self._nested_scopes:
             # A scope's output is counted on behalf of all workers, who need not agree yet on how many copies there are.
             outlet = self._relay(outlet)
         self._edges[outlet.source].append((target, pact.to_all))
@@ -171,6 +171,8 @@ class Scope:
             around = f"scope {parent.name!r}, the one around it" if parent else "nothing: it is a dataflow of its own"
             raise GraphError(f"scope {self.name!r} takes in streams of {around}, not of scope {outlet.scope.name!r}")
         parent._check_outlet(outlet)
+        if not self._open:
+            raise GraphError(f"scope {self.name!r} is complete; enter() streams within its `with` block")
         port = len(self._entered)
         entered: ChangeBatch[Time] = ChangeBatch()
         self._entered.append(entered)

@@ -37,10 +37,11 @@ class Domain:
 
     def check_time(self, time: Time) -> None:
         """Raise unless `time` is one of this domain."""
-        depth, rest = 0, time
+        depth, rest, fits = 0, time, True
         while isinstance(rest, Product):
+            fits = fits and _is_coordinate(rest.inner)
             depth, rest = depth + 1, rest.outer
-        if depth != self.depth or not isinstance(rest, int) or isinstance(rest, bool) or not 0 <= rest <= EPOCH_MAX:
+        if depth != self.depth or not fits or not _is_coordinate(rest):
             raise GraphError(f"{time!r} is not a time of this scope; its times look like {self.minimum!r}")
 
     def check_summary(self, summary: Summary) -> None:
@@ -54,6 +55,10 @@ class Domain:
             fits = depth == self.depth and 0 <= rest <= EPOCH_MAX
         if not fits:
             raise GraphError(f"{summary!r} is not a summary of this scope; its summaries look like {self.identity!r}")
+
+
+def _is_coordinate(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= EPOCH_MAX
 
 
 class Nesting(Protocol):

@@ -52,6 +52,17 @@ class ProgressState:
     next_out: int
 
 
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Every change that a scope knows of, by how far it has come on its way into the tracker; live, for reading."""
+
+    done: ChangeBatch[tuple[int, Time]]
+    inbox: list[tuple[WorkerId, int, tuple[Change, ...]]]
+    heard: ChangeBatch[tuple[int, Time]]
+    tracker: Tracker
+    sequences: Sequences
+
+
 class Child:
     """An operator, and where its ports are in the graph."""
 
@@ -99,7 +110,8 @@ class Subgraph:
         """Per input: records that came in since the last scheduling; counted by whoever hands them in."""
         self._entrances = {compiled.ids[Source(0, port)]: port for port in range(inputs)}
         self._exits = {compiled.ids[Target(0, port)]: port for port in range(outputs)}
-        self._entrance_targets: list[list[tuple[int, bool]]] = [[] for _ in range(inputs)]
+        self.entrance_fans_out: list[list[tuple[int, bool]]] = [[] for _ in range(inputs)]
+        """Per input: what `Child.fans_out` is to an output."""
         self.initial: list[list[tuple[Time, int]]] = [[] for _ in range(outputs)]
         self._owner_of_target: dict[int, tuple[int, int]] = {}
 
@@ -125,7 +137,7 @@ class Subgraph:
     def open(self, fans_out: list[list[tuple[Target, bool]]]) -> None:
         """Close the building phase: derive the first frontiers and what the scope may emit from the start."""
         ids = self._compiled.ids
-        self._entrance_targets = [[(ids[target], copies) for target, copies in targets] for targets in fans_out]
+        self.entrance_fans_out = [[(ids[target], copies) for target, copies in targets] for targets in fans_out]
         for location in self._entrances:
             self._tracker.update(location, self._nesting.inner.minimum, 1)
         self._propagate()
@@ -171,7 +183,7 @@ class Subgraph:
         """Records that came in are now at the inputs that child 0 feeds, and no longer before the scope."""
         for (entrance, port), entered in zip(self._entrances.items(), self.entered, strict=True):
             for time, count in entered.drain():
-                self._produce(self._entrance_targets[port], time, count, into=self._done)
+                self._produce(self.entrance_fans_out[port], time, count, into=self._done)
                 self._done.update((entrance, time), -count)
 
     def _hear_peers(self) -> None:
@@ -203,17 +215,20 @@ class Subgraph:
                     self.activate(index)
         if self._outside.events.listening:
             for location, time, change in frontier_changes:
-                self._outside.events.emit(
-                    FrontierChanged(self.path, self._compiled.locations[location], time, change)
-                )
+                self._outside.events.emit(FrontierChanged(self.path, self._compiled.locations[location], time, change))
         for port, time, change in output_changes:
             shared.internal[port].update(leave(time), change)
 
     def _run_children(self) -> None:
         """Run active children once each, in order; who is activated behind the current one waits for the next round."""
         previous = 0
-        while self._active and self._active[0] > previous:
-            previous = heappop(self._active)
+        later: list[int] = []
+        while self._active:
+            index = heappop(self._active)
+            if index <= previous:
+                later.append(index)
+                continue
+            previous = index
             self._activated.discard(previous)
             child = self._children[previous]
             events = self._outside.events
@@ -224,6 +239,8 @@ class Subgraph:
             else:
                 child.incomplete = child.operator.schedule()
             self._extract(child, into=self._done if child.operator.local else self._heard)
+        for index in later:
+            heappush(self._active, index)
 
     def _extract(self, child: Child, into: ChangeBatch[tuple[int, Time]]) -> None:
         """What the child reports becomes changes of pointstamps."""
@@ -274,6 +291,24 @@ class Subgraph:
             if not self._is_border(key[0]):
                 pointstamps.update(key, delta)
         return ProgressState(dict(pointstamps.items()), dict(self._sequences.next_in), self._sequences.next_out)
+
+    @property
+    def compiled(self) -> Compiled:
+        """The graph that the scope runs."""
+        return self._compiled
+
+    @property
+    def nesting(self) -> Nesting:
+        """How its times look from outside."""
+        return self._nesting
+
+    def children(self) -> list[Child]:
+        """The operators and scopes in it, in order."""
+        return [self._children[index] for index in sorted(self._children)]
+
+    def ledger(self) -> Ledger:
+        """What the scope knows, piece by piece."""
+        return Ledger(self._done, self._inbox, self._heard, self._tracker, self._sequences)
 
     def shut_down(self) -> None:
         """Shut every child down."""

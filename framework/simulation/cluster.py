@@ -1,17 +1,21 @@
 """A cluster of real workers in one thread.
 
 From one seed the simulation decides, move by move, who acts: a worker's program goes on to its next `yield`, a worker
-steps, or one frame arrives on one link. Frames stay in order within a link and in no order across links. The workers, their
-dataflows, the progress protocol and the wire format are those of production; only the links and the clock are simulated.
+steps, or one frame arrives on one link. Frames stay in order within a link and in no order across links. The workers,
+their dataflows, the progress protocol and the wire format are those of production; only the links and the clock are
+simulated. A worker that has parked is not stepped before something wakes it, so that a wake-up that is lost shows.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import inf
 from random import Random
 
 from framework.membership import Members, WorkerId
-from framework.simulation.network import Network, SimulatedTransport
+from framework.simulation.network import Link, Network, SimulatedTransport
 from framework.worker.worker import Worker
 
 Program = Callable[[Worker], Iterator[None]]
@@ -19,52 +23,155 @@ Program = Callable[[Worker], Iterator[None]]
 
 
 class SimulationStuck(AssertionError):
-    """The budget of moves is used up and some dataflow is not complete."""
+    """The cluster does not come to an end: nobody can move, or the budget of moves is used up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How likely who acts next is. Uneven weights make some workers slow and some links long."""
+
+    program: float = 1.0
+    workers: dict[WorkerId, float] = field(default_factory=dict)
+    links: dict[Link, float] = field(default_factory=dict)
+
+    @staticmethod
+    def uneven(random: Random, workers: int) -> Pace:
+        """A cluster in which some are much slower than others."""
+        members = Members.dense(workers).workers
+        weights = (0.05, 0.3, 1.0, 1.0, 3.0)
+        return Pace(
+            program=random.choice((0.1, 0.5, 1.0, 3.0)),
+            workers={worker: random.choice(weights) for worker in members},
+            links={(a, b): random.choice(weights) for a in members for b in members if a != b},
+        )
 
 
 class SimulatedCluster:
     """Workers, the links between them, and the dice."""
 
-    def __init__(self, *, workers: int, seed: int, congested_frames: int = 1_000_000) -> None:
+    def __init__(
+        self,
+        *,
+        workers: int,
+        seed: int,
+        congested_frames: int = 1_000_000,
+        pace: Pace | None = None,
+        replay: str = "",
+        trace_moves: int = 0,
+    ) -> None:
         self.seed = seed
         self.random = Random(seed)
         self.network = Network(congested_frames=congested_frames)
-        self.now_s = 0.0
         self.moves = 0
-        self.after_move: list[Callable[[], None]] = []
-        """Called after every move; raise to fail the run."""
+        self.after_move: list[Callable[[WorkerId], None]] = []
+        """Called with the worker that stepped or whose program went on; raise to fail the run. (A frame that moves from
+        a link to its receiver, or a worker that parks, changes nothing that was sent, received or known.)"""
+        self.when_settled: list[Callable[[], None]] = []
+        """Called when nothing is under way and no worker has anything to do before a program or a timer goes on."""
         members = Members.dense(workers)
         self.workers: dict[WorkerId, Worker] = {
-            worker: Worker(worker, members, SimulatedTransport(worker, self.network), clock=lambda: self.now_s)
+            worker: Worker(worker, members, SimulatedTransport(worker, self.network), clock=lambda: self.network.now_s)
             for worker in members.workers
         }
+        self._pace = pace or Pace()
+        self._replay = replay
+        self._trace: deque[str] = deque(maxlen=trace_moves)
+        self._programs: dict[WorkerId, Iterator[None]] = {}
 
     def run(self, program: Program, *, moves_max: int = 100_000) -> None:
         """Run `program` on every worker until all dataflows are complete and nothing is under way."""
-        programs = {worker.id: program(worker) for worker in self.workers.values()}
-        while programs or self.network.busy() or any(worker.installed_dataflows() for worker in self.workers.values()):
-            if self.moves >= moves_max:
-                raise SimulationStuck(
-                    f"seed {self.seed}: not complete after {moves_max} moves; "
-                    f"{ {w.id: w.progress_states() for w in self.workers.values()} }"
-                )
-            self._move(programs)
-            self.moves += 1
-            for check in self.after_move:
-                check()
+        self._programs = {worker.id: program(worker) for worker in self.workers.values()}
+        try:
+            while self._programs or self.network.busy() or self._running():
+                if self.moves >= moves_max:
+                    raise SimulationStuck(f"not complete after {moves_max} moves; {self._states()}")
+                self.moves += 1
+                self._move()
+        except Exception as error:
+            error.add_note(self._story())
+            for worker in self.workers.values():
+                worker.shut_down()
+            raise
 
-    def _move(self, programs: dict[WorkerId, Iterator[None]]) -> None:
-        self.now_s += self.random.random() / 1000
-        busy = self.network.busy()
-        dice = self.random.random()
-        if busy and dice < 0.5:
-            self.network.deliver(self.random.choice(busy))
-        elif programs and dice < 0.7:
-            worker = self.random.choice(sorted(programs))
-            try:
-                next(programs[worker])
-            except StopIteration:
-                del programs[worker]
-                self.workers[worker].close_inputs()
+    def _running(self) -> bool:
+        return any(worker.installed_dataflows() for worker in self.workers.values())
+
+    def _move(self) -> None:
+        network, pace = self.network, self._pace
+        network.now_s += self.random.random() / 1000
+        links = network.busy()
+        awake = [worker for worker in self.workers if self._awake(worker)]
+        # As with a real input, the program of a worker whose peers are behind waits for them.
+        willing = [worker for worker in self._programs if not network.ends[worker].congested()]
+        if not links and not awake:
+            for settled in self.when_settled:
+                settled()
+            if not willing:
+                self._sleep()
+                return
+        chances = [pace.links.get(link, 1.0) for link in links]
+        chances += [pace.workers.get(worker, 1.0) for worker in awake]
+        chances += [pace.program] if willing else []
+        [chosen] = self.random.choices(range(len(chances)), chances)
+        if chosen < len(links):
+            self._deliver(links[chosen])
+        elif chosen < len(links) + len(awake):
+            self._step(awake[chosen - len(links)])
         else:
-            self.random.choice(list(self.workers.values())).step()
+            self._go_on(self.random.choice(willing))
+
+    def _moved(self, worker: WorkerId) -> None:
+        for check in self.after_move:
+            check(worker)
+
+    def _deliver(self, link: Link) -> None:
+        message = self.network.deliver(link)
+        self._trace.append(f"{self.moves}: {link[0]} -> {link[1]} {message}")
+
+    def _step(self, worker: WorkerId) -> None:
+        self._trace.append(f"{self.moves}: worker {worker} steps")
+        self.workers[worker].step_or_park()
+        end = self.network.ends[worker]
+        assert not end.unflushed, f"worker {worker} has stepped and kept {end.unflushed} for itself"
+        if end.asleep_until_s() <= self.network.now_s:
+            self._moved(worker)
+
+    def _go_on(self, worker: WorkerId) -> None:
+        self._trace.append(f"{self.moves}: the program of worker {worker} goes on")
+        # Where there is but one thread, a worker whose program runs does not sleep.
+        self.network.ends[worker].wake()
+        try:
+            next(self._programs[worker])
+        except StopIteration:
+            del self._programs[worker]
+            self.workers[worker].close_inputs()
+        self._moved(worker)
+
+    def _awake(self, worker: WorkerId) -> bool:
+        end = self.network.ends[worker]
+        if not self.workers[worker].installed_dataflows():
+            return bool(end.arrived)
+        return end.asleep_until_s() <= self.network.now_s
+
+    def _sleep(self) -> None:
+        """Nobody can move before the first timer is due."""
+        until_s = min(
+            self.network.ends[id_].asleep_until_s()
+            for id_, worker in self.workers.items()
+            if worker.installed_dataflows()
+        )
+        if until_s == inf:
+            raise SimulationStuck(f"all workers sleep, nothing is under way, and yet: {self._states()}")
+        self._trace.append(f"{self.moves}: all sleep until {until_s:.3f} s")
+        self.network.now_s = until_s
+
+    def _states(self) -> str:
+        return str({id_: worker.progress_states() for id_, worker in self.workers.items()})
+
+    def _story(self) -> str:
+        lines = [f"seed {self.seed}, move {self.moves}"]
+        if self._replay:
+            lines.append(f"replay with: {self._replay}")
+        if self._trace:
+            lines += ["the last moves:", *(f"  {move}" for move in self._trace)]
+        return "\n".join(lines)

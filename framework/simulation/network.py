@@ -1,66 +1,107 @@
-"""Links of a simulated cluster: FIFO queues of encoded frames that move when the simulation says so."""
+"""Links of a simulated cluster: FIFO queues of messages that move when the simulation says so.
+
+A message is encoded when it is sent, and what travels is what its bytes decode to: the wire format is that of
+production, and the simulation can look at what is under way.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 
 from framework.membership import WorkerId
 from framework.wire.messages import Data, Message, decode, encode, encode_data
+from framework.worker.transport import Traffic
+
+Link = tuple[WorkerId, WorkerId]
+"""From whom to whom."""
 
 
 @dataclass(slots=True)
 class Network:
-    """All links: from whom to whom, and the frames under way."""
+    """All links and their ends, and the time of day."""
 
-    links: dict[tuple[WorkerId, WorkerId], deque[bytes]] = field(default_factory=dict)
-    inboxes: dict[WorkerId, list[tuple[WorkerId, Message]]] = field(default_factory=dict)
     congested_frames: int = 1_000_000
     """A worker is congested while more than this many frames wait on one of its links."""
+    now_s: float = 0.0
+    links: dict[Link, deque[Message]] = field(default_factory=dict)
+    ends: dict[WorkerId, SimulatedTransport] = field(default_factory=dict)
 
-    def busy(self) -> list[tuple[WorkerId, WorkerId]]:
+    def busy(self) -> list[Link]:
         """The links with frames under way."""
         return [link for link, frames in self.links.items() if frames]
 
-    def deliver(self, link: tuple[WorkerId, WorkerId]) -> None:
-        """Let the oldest frame of a link arrive."""
+    def deliver(self, link: Link) -> Message:
+        """Let the oldest frame of a link arrive, and tell which one it was."""
         sender, receiver = link
-        self.inboxes.setdefault(receiver, []).append((sender, decode(self.links[link].popleft())))
+        congested = self.ends[sender].congested()
+        message = self.links[link].popleft()
+        self.ends[receiver].arrived.append((sender, message))
+        self.ends[receiver].wake()
+        if congested and not self.ends[sender].congested():
+            self.ends[sender].wake()
+        return message
+
+    def under_way(self) -> Iterator[tuple[WorkerId, WorkerId, Message]]:
+        """Sender, receiver and message of all that was sent and that no worker has taken yet, in order per link."""
+        for receiver, end in self.ends.items():
+            for sender, message in end.arrived:
+                yield sender, receiver, message
+        for (sender, receiver), frames in self.links.items():
+            for message in frames:
+                yield sender, receiver, message
+        for sender, end in self.ends.items():
+            for receiver, message in end.unflushed:
+                yield sender, receiver, message
 
 
 class SimulatedTransport:
     """One worker's end of the simulated links."""
 
     def __init__(self, worker: WorkerId, network: Network) -> None:
+        self.arrived: list[tuple[WorkerId, Message]] = []
+        self.unflushed: list[tuple[WorkerId, Message]] = []
+        self.traffic = Traffic()
         self._worker = worker
         self._network = network
-        self._unflushed: list[tuple[WorkerId, bytes]] = []
+        self._asleep_until_s = -inf
+        network.ends[worker] = self
 
     def send(self, peer: WorkerId, message: Message, where: str = "this job") -> None:
         """Encode a message, as it would be on a real link."""
         bodies = encode_data(message, where) if isinstance(message, Data) else [encode(message)]
-        self._unflushed.extend((peer, body) for body in bodies)
+        self.unflushed.extend((peer, decode(body)) for body in bodies)
 
     def receive(self) -> list[tuple[WorkerId, Message]]:
         """Take what has arrived."""
-        return self._network.inboxes.pop(self._worker, [])
+        arrived, self.arrived = self.arrived, []
+        return arrived
 
     def flush(self) -> None:
         """Put what was sent on the links."""
-        for peer, body in self._unflushed:
-            self._network.links.setdefault((self._worker, peer), deque()).append(body)
-        self._unflushed.clear()
+        for peer, message in self.unflushed:
+            self._network.links.setdefault((self._worker, peer), deque()).append(message)
+        self.unflushed.clear()
 
     def congested(self) -> bool:
         """Whether a link of this worker holds too many frames."""
-        limit = self._network.congested_frames
-        return any(len(frames) > limit for (sender, _), frames in self._network.links.items() if sender == self._worker)
+        limit, links = self._network.congested_frames, self._network.links
+        return any(len(frames) > limit and link[0] == self._worker for link, frames in links.items())
 
     def park(self, timeout_s: float | None) -> None:
-        """A simulated worker never sleeps: the simulation decides who steps."""
+        """Return at once, but do not let the simulation step this worker before a real one would have woken up."""
+        if not self.arrived:
+            self._asleep_until_s = inf if timeout_s is None else self._network.now_s + timeout_s
 
     def wake(self) -> None:
-        """See `park`."""
+        """End a `park`."""
+        self._asleep_until_s = -inf
+
+    def asleep_until_s(self) -> float:
+        """When the worker wakes up by itself; in the past if it is awake."""
+        return self._asleep_until_s
 
     def close(self) -> None:
         """Nothing to release."""

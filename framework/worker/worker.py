@@ -187,7 +187,7 @@ class Worker:
             for number in sorted(self._ready):
                 self._ready.discard(number)
                 dataflow = self._dataflows.get(number)
-                if dataflow is not None and not dataflow.root.schedule():
+                if dataflow is not None and not dataflow.root.schedule() and number in self._dataflows:
                     self.drop_dataflow(number)
             self._transport.flush()
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -104,6 +104,10 @@ class Catch:
         for capability, rows in self._input:
             self.rows += [(capability.time, row) for row in rows]
         self.told.append(self._input.frontier.frontier())
+
+    def queued(self) -> Iterable[tuple[Time, Any]]:
+        """What has come and was not taken."""
+        return self._input.queued()
 
     @property
     def frontier(self) -> tuple[Time, ...]:

@@ -15,7 +15,7 @@ from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.pact import Pipeline
 from framework.dataflow.scope import Scope
 from framework.errors import CapabilityInvalid, GraphError, OperatorFailed, TimeNotCovered
-from framework.progress.order import Product
+from framework.progress.order import EPOCH_MAX, Product
 from framework.progress.summary import Summary
 from framework.worker.worker import Worker
 from tests.unit.dataflow.taps import Catch, Tap, settle, worker_alone
@@ -221,6 +221,13 @@ def test_a_message_gives_capabilities_from_where_its_path_leads():
     assert kept.time == 2
     kept.drop()
     cause = failure_of(rig, lambda message, _: message.delayed(1).drop())
+    assert isinstance(cause, TimeNotCovered)
+
+
+def test_a_path_that_leads_beyond_the_last_time_gives_nothing():
+    rig = Rig({0: [1]})
+    rig.tap.advance(EPOCH_MAX)
+    cause = failure_of(rig, lambda message, _: message.delayed(EPOCH_MAX).drop())
     assert isinstance(cause, TimeNotCovered)
 
 
