@@ -87,7 +87,7 @@ def _derive(cls: type) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     if issubclass(cls, tuple) and hasattr(cls, "_make"):
         return list, cls._make
     if issubclass(cls, Enum):
-        return (lambda member: member.name), cls.__getitem__
+        return (lambda member: member.name), (lambda name: cls[name])
     if dataclasses.is_dataclass(cls):
         fields = dataclasses.fields(cls)
         if all(item.init for item in fields):

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -305,3 +305,15 @@ def test_what_cannot_be_registered_says_why() -> None:
         codec.register(Opaque, encode=str)
     with pytest.raises(ConfigError, match=r"'Point' stands for .*Point already; give .*Opaque another"):
         codec.register(Opaque, "Point", repr, eval)
+
+
+class Drink(StrEnum):
+    """An enumeration whose members are strings, and whose class therefore has a `__getitem__` of its own."""
+
+    TEA = "tea"
+
+
+def test_an_enumeration_of_strings_arrives_as_it_was() -> None:
+    codec.register(Drink, "tests.Drink")
+    [arrived] = decode_rows(encode_rows([Drink.TEA]))
+    assert arrived is Drink.TEA
