@@ -63,7 +63,7 @@ def load_job(path: Path) -> Runnable:
         close = get_close_matches(str(path), siblings, 1)
         raise JobFileError(f"there is no file {path}" + (f"; did you mean {close[0]}?" if close else ""))
     sys.path.insert(0, str(path.parent.resolve()))
-    found = {id(value): value for value in runpy.run_path(str(path)).values() if _is_job(value)}
+    found: dict[int, Runnable] = {id(value): value for value in runpy.run_path(str(path)).values() if _is_job(value)}
     if len(found) != 1:
         names = ", ".join(repr(job.name) for job in found.values())
         raise JobFileError(

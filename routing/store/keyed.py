@@ -1,0 +1,81 @@
+"""State per key, kept by bins: what keyed operators need of a store, and the form in which bins travel between stores.
+
+A chunk is rows of (key, state), encoded by the one codec, so that any store can read what any other wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+from framework.wire import codec
+from routing.bins import BinId, Bins
+
+Entry = tuple[Any, Any]
+"""A key and its state."""
+
+
+class KeyedStore(Protocol):
+    """The states of all keys of the bins that one worker holds, for one operator."""
+
+    def groups(self, rows: list[Entry]) -> Iterable[list[Entry]]:
+        """Rows that begin with a key, in groups, each of which one `begin` serves; a key is in one group."""
+
+    def begin(self, keys: Iterable[Any]) -> dict[Any, Any]:
+        """The states of at least these keys, in a dictionary that may be changed until `end`.
+
+        Without an `end`, another `begin` may follow; what was changed is then lost, or not.
+        """
+
+    def end(self, states: dict[Any, Any], *, born: list[Any], changed: Iterable[Any], gone: list[Any]) -> None:
+        """Keep the changes: keys that were not there before, keys whose state is another, keys that were removed."""
+
+    def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
+        """Take a bin out, in chunks, which are made as they are asked for. The bin counts as gone from the first on."""
+
+    def install(self, bin_id: BinId, chunk: bytes) -> None:
+        """Put a chunk of a bin in, from whatever store it came; none of its keys is here."""
+
+    def bins(self) -> dict[BinId, int]:
+        """The bins that hold anything, with their numbers of keys."""
+
+    def close(self) -> None:
+        """Let go of everything, for good; a second time does nothing."""
+
+
+StoreMaker = Callable[[Bins], KeyedStore]
+"""Makes the store of one operator on one worker."""
+
+
+def encode_chunks(entries: Iterable[Entry], chunk_bytes_max: int) -> Iterator[bytes]:
+    """Encode entries into chunks of at most `chunk_bytes_max`, except for an entry that alone exceeds it."""
+    rows: list[Entry] = []
+    aim = 1
+    for entry in entries:
+        rows.append(entry)
+        if len(rows) >= aim:
+            encoded = codec.encode_rows(rows, "the state of an operator")
+            if len(encoded) <= chunk_bytes_max or len(rows) == 1:
+                yield encoded
+            else:
+                yield from _halve(rows, chunk_bytes_max)
+            per_entry = max(1, len(encoded) // len(rows))
+            aim = max(1, chunk_bytes_max * 3 // 4 // per_entry)
+            rows = []
+    if rows:
+        yield from _halve(rows, chunk_bytes_max)
+
+
+def decode_chunk(chunk: bytes) -> list[Entry]:
+    """The entries of a chunk."""
+    return codec.decode_rows(chunk)
+
+
+def _halve(rows: list[Entry], chunk_bytes_max: int) -> Iterator[bytes]:
+    encoded = codec.encode_rows(rows, "the state of an operator")
+    if len(encoded) <= chunk_bytes_max or len(rows) == 1:
+        yield encoded
+        return
+    middle = len(rows) // 2
+    yield from _halve(rows[:middle], chunk_bytes_max)
+    yield from _halve(rows[middle:], chunk_bytes_max)

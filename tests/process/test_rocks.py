@@ -1,0 +1,199 @@
+"""State on disk through the ends that processes come to: normal, stopped, killed, and a full disk."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from routing.bins import Bins
+from routing.store.rocks import MIB, RocksStore
+from tests.process.commands import Program, end, wait_for_line
+
+WRITES = """
+    import sys
+    from routing.bins import Bins
+    from routing.store.rocks import MIB, RocksStore
+
+    KEYS = range(200)
+    store = RocksStore.open(Bins(16), sys.argv[1], 32 * MIB)
+    number = 0
+    while True:  # each batch sets all keys to its number
+        number += 1
+        states = store.begin(KEYS)
+        states = {key: (number, "x" * 1000) for key in KEYS}
+        store.end(states, born=[], changed=KEYS, gone=[])
+        if number == 300:
+            print("writing", flush=True)
+"""
+
+COUNTS = """
+    import sys
+    from operators import Input, Probe, empty, execute_from_args
+    from routing.store.rocks import MIB, RocksStore
+
+    def count(word, n, total):
+        if word == sys.argv[2]:
+            raise ValueError(word)
+        total += n
+        return total, [(word, total)]
+
+    store = RocksStore.maker(sys.argv[1], 32 * MIB)
+
+    def main(worker):
+        words, probe, totals = Input(), Probe(), {}
+        with worker.dataflow() as scope:
+            counts = words.stream(scope).stateful_state_machine(count, initial=0, control=empty(scope), store=store)
+            counts.inspect_batch(lambda _, rows: totals.update(rows)).probe(probe)
+        for epoch in range(3):
+            words.send_batch([("tea", 1), ("milk", 1), ("tea", 1)])
+            words.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(epoch + 1))
+        if sys.argv[2] == "wait" and worker.index == 0:
+            print("counted", flush=True)
+        while sys.argv[2] == "wait":
+            worker.step_or_park(1.0)
+        worker.complete()
+        for word, total in totals.items():
+            print(word, total, flush=True)
+
+    execute_from_args(main, sys.argv[3:])
+"""
+
+MOVES = """
+    import sys
+    from operators import ControlInput, Input, Probe, execute_from_args
+    from routing.store.memory import MemoryStore
+    from routing.store.rocks import MIB, RocksStore
+
+    EPOCHS, KEYS = 12, 2000
+    rocks = RocksStore.maker(sys.argv[1], 32 * MIB)
+
+    def append(key, value, state):
+        state = [*state, value]
+        return state, [(key, state)] if len(state) == EPOCHS else []
+
+    def main(worker):
+        data, control, probe, states = Input(), ControlInput(), Probe(), {}
+        with worker.dataflow() as scope:
+            (
+                data.stream(scope)
+                .stateful_state_machine(
+                    append,
+                    initial=list,
+                    control=control.stream(scope).broadcast(),
+                    bins=16,
+                    store=rocks if worker.index == 0 else MemoryStore,
+                )
+                .inspect_batch(lambda _, rows: states.update(rows))
+                .probe(probe)
+            )
+        for epoch in range(EPOCHS):
+            if worker.index == 0 and epoch:
+                control.map([(bin_id + epoch // 2) % 2 for bin_id in range(16)])
+            data.send_batch([(key, epoch) for key in range(worker.index, KEYS, 2)])
+            data.advance_to(epoch + 1)
+            control.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(epoch + 1))
+        control.close()
+        data.close()
+        worker.complete()
+        assert all(state == list(range(EPOCHS)) for state in states.values())
+        print(len(states), flush=True)
+
+    execute_from_args(main, sys.argv[2:])
+"""
+
+FILLS = """
+    import resource, sys
+    from routing.bins import Bins
+    from routing.store.errors import StoreFull
+    from routing.store.rocks import MIB, RocksStore
+
+    store = RocksStore.open(Bins(16), sys.argv[1], 32 * MIB)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MIB // 4, MIB // 4))
+    try:
+        for number in range(10_000):
+            states = store.begin([number])
+            store.end({number: "x" * 10_000}, born=[number], changed=[number], gone=[])
+    except StoreFull as error:
+        print(error, flush=True)
+"""
+
+
+def test_a_process_killed_while_it_writes_leaves_whole_batches(tmp_path: Path):
+    program, state = Program.write(tmp_path, WRITES), tmp_path / "state"
+    with program.started(str(state)) as process:
+        wait_for_line(process, "writing")
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+    store = RocksStore.open(Bins(16), state, 32 * MIB)
+    found = store.begin(range(200))
+    [last] = {number for number, _ in found.values()}
+    assert len(found) == sum(store.bins().values()) == 200
+    assert last >= 300
+    store.close()
+
+
+def test_a_second_process_is_told_who_has_the_directory(tmp_path: Path):
+    program, state = Program.write(tmp_path, WRITES), tmp_path / "state"
+    with program.started(str(state)) as process:
+        wait_for_line(process, "writing")
+        second = program.run(str(state))
+        assert second.code == 1
+        assert f"StoreLocked: the state in {state} is in use by process {process.pid} on " in second.err
+
+
+def test_bins_go_to_and_fro_between_disk_and_memory_while_records_come(tmp_path: Path):
+    program, stores = Program.write(tmp_path, MOVES), tmp_path / "stores"
+    ended = program.run(str(stores), "-n2")
+    assert (ended.code, ended.err) == (0, "")
+    counts = [int(line) for line in ended.out.splitlines()]
+    assert sum(counts) == 2000
+    assert all(count > 500 for count in counts), counts
+    assert list(stores.glob("store-*")) == []
+
+
+def test_nothing_is_left_when_a_job_ends(tmp_path: Path):
+    program, stores = Program.write(tmp_path, COUNTS), tmp_path / "stores"
+    ended = program.run(str(stores), "", "-n2", "-w2")
+    assert (ended.code, ended.err) == (0, "")
+    assert sorted(ended.out.splitlines()) == ["milk 12", "tea 24"]
+    assert list(stores.glob("store-*")) == []
+
+
+def test_nothing_is_left_when_a_job_fails(tmp_path: Path):
+    program, stores = Program.write(tmp_path, COUNTS), tmp_path / "stores"
+    ended = program.run(str(stores), "milk", "-w2")
+    assert ended.code == 1
+    assert "ValueError: milk" in ended.err
+    assert list(stores.glob("store-*")) == []
+
+
+def test_nothing_is_left_when_a_job_is_stopped(tmp_path: Path):
+    program, stores = Program.write(tmp_path, COUNTS), tmp_path / "stores"
+    with program.started(str(stores), "wait") as process:
+        wait_for_line(process, "counted")
+        assert len(list(stores.glob("store-*"))) == 1
+        process.terminate()
+        assert end(process).code == 143
+    assert list(stores.glob("store-*")) == []
+
+
+def test_the_next_job_clears_away_what_a_killed_one_left(tmp_path: Path):
+    program, stores = Program.write(tmp_path, COUNTS), tmp_path / "stores"
+    with program.started(str(stores), "wait") as process:
+        wait_for_line(process, "counted")
+        process.kill()
+        process.wait()
+    [left] = stores.glob("store-*")
+    assert program.run(str(stores), "").out.splitlines() == ["tea 6", "milk 3"]
+    assert not left.exists()
+    assert list(stores.glob("store-*")) == []
+
+
+def test_a_full_disk_is_told_by_name(tmp_path: Path):
+    """A limit on the size of files stands for the size of the disk."""
+    ended = Program.write(tmp_path, FILLS).run(str(tmp_path / "state"))
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"no room is left for the state in {tmp_path / 'state'} (IO error: ")
+    assert "make room, or give the store another directory" in ended.out
