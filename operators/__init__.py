@@ -4,6 +4,7 @@ from framework.launch.execute import example, execute, execute_from_args
 from framework.progress.order import Product
 from framework.worker.worker import Worker
 from operators.concatenate import concatenate
+from operators.control_input import ControlInput
 from operators.empty import empty
 from operators.event_file import EventReader, EventWriter
 from operators.event_log import EventLog
@@ -15,14 +16,33 @@ from operators.input import Input
 from operators.iterator_source import iterator_source
 from operators.job import Job
 from operators.probe import Probe
+from operators.process import Process, Timers, process
 from operators.replay import replay
 from operators.source import source
+from operators.stateful_join import WithinEventTime
 from operators.stream import Stream
 from operators.to_stream import to_stream
 from operators.unordered_input import UnorderedInput, unordered_input
+from operators.windows import (
+    Aggregation,
+    Clock,
+    EpochClock,
+    Late,
+    Pane,
+    WatermarkClock,
+    Window,
+    Windowed,
+    WindowResult,
+    counting,
+    reducing,
+)
 
 __all__ = [
+    "Aggregation",
+    "Clock",
+    "ControlInput",
     "DISCARD",
+    "EpochClock",
     "EventLog",
     "EventReader",
     "EventWriter",
@@ -30,18 +50,30 @@ __all__ = [
     "Flow",
     "Input",
     "Job",
+    "Late",
+    "Pane",
     "Probe",
+    "Process",
     "Product",
     "Stream",
+    "Timers",
     "UnorderedInput",
+    "WatermarkClock",
+    "Window",
+    "WindowResult",
+    "Windowed",
+    "WithinEventTime",
     "Worker",
     "concatenate",
+    "counting",
     "empty",
     "example",
     "execute",
     "execute_from_args",
     "feedback",
     "iterator_source",
+    "process",
+    "reducing",
     "replay",
     "source",
     "to_stream",

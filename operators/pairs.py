@@ -9,6 +9,11 @@ from operators.errors import RecordNotPair
 from routing.hashing import stable_hash
 
 
+def key_of(pair: Any) -> Any:
+    """The key of a pair."""
+    return pair[0]
+
+
 def by_key(operator: str) -> Exchange:
     """Brings all pairs of one key to one worker, chosen by the key's stable hash."""
 

@@ -18,6 +18,7 @@ from operators.concat import concat
 from operators.connect_loop import connect_loop
 from operators.count import count
 from operators.delay import delay, delay_batch
+from operators.distribute import distribute
 from operators.enter import enter
 from operators.exchange import exchange, exchange_by
 from operators.extract import extract
@@ -30,8 +31,15 @@ from operators.map import map
 from operators.partition import partition
 from operators.probe import probe
 from operators.region import region
+from operators.session_window import session_window
 from operators.sink import sink
+from operators.sliding_window import sliding_window
 from operators.state_machine import state_machine
+from operators.stateful_binary import stateful_binary, stateful_binary_input
+from operators.stateful_join import stateful_join
+from operators.stateful_state_machine import stateful_state_machine
+from operators.stateful_unary import stateful_unary, stateful_unary_input
+from operators.tumbling_window import tumbling_window
 from operators.unary import unary, unary_frontier, unary_notify
 from operators.verify import verify
 
@@ -77,6 +85,20 @@ class Stream(Generic[T]):
     accumulate = accumulate
     aggregate = aggregate
     state_machine = state_machine
+
+    # On bins that move between workers
+    stateful_state_machine = stateful_state_machine
+    stateful_unary = stateful_unary
+    stateful_unary_input = stateful_unary_input
+    stateful_binary = stateful_binary
+    stateful_binary_input = stateful_binary_input
+    distribute = distribute
+
+    # On bins, or fixed by hash
+    tumbling_window = tumbling_window
+    sliding_window = sliding_window
+    session_window = session_window
+    stateful_join = stateful_join
 
     # Nested scopes and loops
     enter = enter

@@ -10,7 +10,7 @@ from framework.dataflow.notificator import Notificator
 from framework.dataflow.pact import Exchange
 from framework.progress.order import Time
 from operators.errors import StreamsDiffer
-from routing.hashing import stable_hash
+from routing.hashing import UnsupportedKey, stable_hash
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -96,7 +96,10 @@ def _show(records: list[Any]) -> str:
 
 
 def _route(record: Any) -> int:
-    return stable_hash(_key(record))
+    try:
+        return stable_hash(record)
+    except UnsupportedKey:
+        return stable_hash(_key(record))
 
 
 def _key(record: Any) -> Any:

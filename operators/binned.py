@@ -1,0 +1,65 @@
+"""What operators with a state per bin share: records grouped by bin, a consumer, and a fold for what was put off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from operators.errors import FoldMisreturned
+from routing.bin_shelf import Bin, BinShelf
+from routing.bins import BinId, Bins
+from routing.pending import Pending
+
+Key = Callable[[Any], Any]
+Consume = Callable[[int, int, list[Any], Bin], list[Any]]
+"""From an input's number, a time, records of one bin at that time, and the bin, to outputs."""
+CallUp = Callable[[int, list[Any], Bin], list[Any]]
+"""From a time that is complete, the items of one bin put off until then, and the bin, to outputs."""
+
+
+class BinnedLogic:
+    """Calls the user's functions bin by bin; the cost is that of the bins with work."""
+
+    def __init__(
+        self,
+        consume: Consume,
+        call_up: CallUp,
+        *,
+        keys: Sequence[Key],
+        initial: Callable[[], Any],
+        bins: Bins,
+        name: str,
+    ) -> None:
+        self.pending = Pending()
+        self.shelf = BinShelf(initial, self.pending)
+        self._consume = consume
+        self._call_up = call_up
+        self._keys = keys
+        self._bins = bins
+        self._name = name
+
+    def apply(self, port: int, time: int, rows: list[Any]) -> list[Any]:
+        """Give each bin its records."""
+        by_bin: dict[BinId, list[Any]] = {}
+        key, bin_of = self._keys[port], self._bins.of
+        for row in rows:
+            by_bin.setdefault(bin_of(key(row)), []).append(row)
+        outputs: list[Any] = []
+        for bin_id, some in by_bin.items():
+            outputs += self._checked(self._consume(port, time, some, self.shelf.bin_at(bin_id, time)))
+        return outputs
+
+    def call_up(self, time: int) -> list[Any]:
+        """Give each bin what it had put off."""
+        outputs: list[Any] = []
+        for bin_id, items in self.pending.due(time):
+            outputs += self._checked(self._call_up(time, items, self.shelf.bin_at(bin_id, time)))
+        return outputs
+
+    def _checked(self, outputs: Any) -> list[Any]:
+        if not isinstance(outputs, list):
+            raise FoldMisreturned(
+                f"operator {self._name!r} expects its function to return a list of outputs, and it returned "
+                f"{type(outputs).__name__}; return [] if there are none"
+            )
+        return outputs

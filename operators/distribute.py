@@ -1,0 +1,57 @@
+"""Send records to the owners of their bins, and keep nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from operators.binned import BinnedLogic, Key
+from routing.bins import Bins
+from routing.commands import Control
+from routing.forwarder import Report
+from routing.stateful import OnBins, ignore
+
+if TYPE_CHECKING:
+    from operators.stream import Stream
+
+T = TypeVar("T")
+
+
+def distribute(
+    stream: Stream[T],
+    *,
+    key: Key,
+    control: Stream[Control],
+    bins: int = 256,
+    report: Callable[[Report], None] = ignore,
+    name: str = "distribute",
+) -> Stream[T]:
+    """Bring each record to the worker that owns its key's bin at its time, in the order of times.
+
+    >>> from framework.launch.execute import example
+    >>> from operators.empty import empty
+    >>> from operators.to_stream import to_stream
+    >>> example(lambda scope: to_stream(scope, [1, 2]).distribute(key=int, control=empty(scope)).extract()).rows()
+    [1, 2]
+    """
+    placed = OnBins(control.outlet, bins=Bins(bins), report=report)
+    return type(stream)(placed.place([(stream.outlet, key)], _Stateless(), name))
+
+
+class _Stateless(BinnedLogic):
+    """Passes records on."""
+
+    def __init__(self) -> None:
+        super().__init__(_nothing, _nothing_due, keys=[], initial=dict, bins=Bins(1), name="distribute")
+
+    def apply(self, port: int, time: int, rows: list[Any]) -> list[Any]:
+        """Pass them on."""
+        return rows
+
+
+def _nothing(port: int, time: int, rows: list[Any], bin: Any) -> list[Any]:
+    raise AssertionError
+
+
+def _nothing_due(time: int, items: list[Any], bin: Any) -> list[Any]:
+    raise AssertionError

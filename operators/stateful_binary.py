@@ -1,0 +1,101 @@
+"""Two streams that share a state per bin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from operators.binned import BinnedLogic, CallUp, Key
+from operators.initial import initial_factory
+from routing.bin_shelf import Bin
+from routing.bins import Bins
+from routing.commands import Control
+from routing.forwarder import Report
+from routing.stateful import OnBins, ignore
+
+if TYPE_CHECKING:
+    from operators.stream import Stream
+
+T = TypeVar("T")
+
+BinaryFold = Callable[[int, list[Any], list[Any], Bin], list[Any]]
+"""From a time, records of one bin of this stream and of the other, and the bin, to outputs."""
+
+
+def stateful_binary(
+    stream: Stream[T],
+    other: Stream[Any],
+    fold: BinaryFold,
+    *,
+    key: Key,
+    other_key: Key,
+    initial: Any,
+    control: Stream[Control],
+    bins: int = 256,
+    report: Callable[[Report], None] = ignore,
+    name: str = "stateful_binary",
+) -> Stream[Any]:
+    """Apply the records of two streams to the state of their bin, in the order of their times.
+
+    >>> from framework.launch.execute import example
+    >>> from operators.empty import empty
+    >>> from operators.to_stream import to_stream
+    >>> def stock(time, orders, deliveries, bin):
+    ...     bin.state += len(deliveries) - len(orders)
+    ...     return [bin.state]
+    >>> def build(scope):
+    ...     orders, deliveries = to_stream(scope, ["tea"]), to_stream(scope, ["tea", "tea"])
+    ...     return orders.stateful_binary(
+    ...         deliveries, stock, key=str, other_key=str, initial=0, control=empty(scope)
+    ...     ).extract()
+    >>> example(build).rows()[-1]
+    1
+
+    `fold(time, rows, other_rows, bin)` is called with records of one bin of either stream as soon as nothing earlier
+    can still arrive on any of them; one of the lists may be empty. What it puts off, `bin.put_off(later, record)`,
+    comes to it again as a record of this stream. The rest is as in `stateful_unary`; keys of the two streams that are
+    equal share a bin.
+    """
+    return stream.stateful_binary_input(
+        other,
+        fold,
+        lambda time, items, bin: fold(time, items, [], bin),
+        key=key,
+        other_key=other_key,
+        initial=initial,
+        control=control,
+        bins=bins,
+        report=report,
+        name=name,
+    )
+
+
+def stateful_binary_input(
+    stream: Stream[T],
+    other: Stream[Any],
+    consume: BinaryFold,
+    fold: CallUp,
+    *,
+    key: Key,
+    other_key: Key,
+    initial: Any,
+    control: Stream[Control],
+    bins: int = 256,
+    report: Callable[[Report], None] = ignore,
+    name: str = "stateful_binary_input",
+) -> Stream[Any]:
+    """Like `stateful_binary`, with one function for records and another for what they put off.
+
+    `consume(time, rows, other_rows, bin)` takes the records; what it puts off comes to `fold(time, items, bin)` when
+    its time is complete.
+    """
+    placed = OnBins(control.outlet, bins=Bins(bins), report=report)
+    logic = BinnedLogic(
+        lambda port, time, rows, bin: consume(time, [] if port else rows, rows if port else [], bin),
+        fold,
+        keys=[key, other_key],
+        initial=initial_factory(initial, name),
+        bins=placed.bins,
+        name=name,
+    )
+    return type(stream)(placed.place([(stream.outlet, key), (other.outlet, other_key)], logic, name))
