@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from random import Random
-from typing import Any
 
 from framework.launch.execute import example
 from operators import to_stream
 from tests.bench.harness import Bar, Progress, bench, ratios
+from tests.bench.programs import run_program
 
-PROGRAMS = Path(__file__).parent / "programs"
 LINES, WORDS = 4_000, 100
 REPEATS = 7
 
@@ -66,7 +61,7 @@ def round_trip(progress: Progress) -> Iterator[Bar]:
     medians, tails = [], []
     for repeat in range(3):
         progress(f"repeat {repeat + 1} of 3")
-        (p50, p99), *_ = _run("round_trip.py", "-n2")
+        (p50, p99), *_ = run_program("round_trip.py", "-n2")
         medians.append(p50 / 1000)
         tails.append(p99 / 1000)
     yield Bar.of("one-record epoch through two processes and back, p50", medians, "<=", 2.0, unit="ms")
@@ -79,7 +74,7 @@ def progress_traffic(progress: Progress) -> Iterator[Bar]:
     figures = []
     for repeat in range(3):
         progress(f"repeat {repeat + 1} of 3")
-        totals = [sum(column) for column in zip(*_run("traffic.py", "-n8"), strict=True)]
+        totals = [sum(column) for column in zip(*run_program("traffic.py", "-n8"), strict=True)]
         figures.append(totals[1] / totals[0])
     yield Bar.of("progress bytes / data bytes, WordCount, 8 workers", figures, "<=", 1.0)
 
@@ -88,17 +83,8 @@ def progress_traffic(progress: Progress) -> Iterator[Bar]:
 def progress_state(progress: Progress) -> Iterator[Bar]:
     """Entries of the accumulated progress state after 10^5 epochs against after 10^2, two workers."""
     progress("100,000 epochs on two workers")
-    (early, late), *_ = _run("progress_state.py", "-w2", "100000")
+    (early, late), *_ = run_program("progress_state.py", "-w2", "100000")
     yield Bar("progress state, 10^5 epochs / 10^2 epochs", late / early, 1.0, "<=", note=f"{late:g} entries")
-
-
-def _run(program: str, *arguments: str) -> list[Any]:
-    """What a program of ours prints, a JSON value per line."""
-    done = subprocess.run(
-        [sys.executable, str(PROGRAMS / program), *arguments], capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 @bench("eight-processes")
@@ -107,5 +93,5 @@ def eight_processes(progress: Progress) -> Iterator[Bar]:
     clean = 0
     for turn in range(50):
         progress(f"turn {turn + 1} of 50")
-        clean += len(_run("eight.py", "-n8")) == 8
+        clean += len(run_program("eight.py", "-n8")) == 8
     yield Bar("clean runs of eight processes, of 50", clean, 50, ">=", unit="")
