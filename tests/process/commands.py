@@ -73,7 +73,7 @@ def end(process: subprocess.Popen[str]) -> Ended:
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
-        raise AssertionError(f"{process.args} did not end within {TIMEOUT_S} s; it said\n{out}\n{err}") from None
+        raise AssertionError(f"{process.args!r} did not end within {TIMEOUT_S} s; it said\n{out}\n{err}") from None
     return Ended(process.returncode, out, err)
 
 
@@ -83,7 +83,7 @@ def wait_for_line(process: subprocess.Popen[str], line: str) -> None:
     for said in process.stdout:
         if said.rstrip() == line:
             return
-    raise AssertionError(f"{process.args} ended without saying {line!r}")
+    raise AssertionError(f"{process.args!r} ended without saying {line!r}")
 
 
 def free_base_port(processes: int) -> int:

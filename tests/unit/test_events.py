@@ -10,11 +10,15 @@ from framework.worker.worker import Worker
 from operators import Input, Probe
 
 
+def keep_in(heard: list[events.Event]) -> events.Reader:
+    return lambda worker, at_s, event: heard.append(event)
+
+
 def run(listeners: dict[int, list[events.Event]]) -> None:
     """Two workers, one epoch, one record that worker 0 sends to worker 1."""
     cluster = SimulatedCluster(workers=2, seed=1)
     for worker, heard in listeners.items():
-        cluster.workers[WorkerId(worker)].events.subscribe(lambda _, __, event, heard=heard: heard.append(event))
+        cluster.workers[WorkerId(worker)].events.subscribe(keep_in(heard))
 
     def program(worker: Worker):
         numbers, probe = Input[int]("numbers"), Probe()
@@ -72,7 +76,7 @@ def test_progress_is_told_with_its_numbers_and_frontiers_as_they_move():
 
 
 def test_who_stops_listening_is_told_no_more():
-    heard: list[events.Event] = []
+    heard: list[tuple[WorkerId, float, events.Event]] = []
     clock = iter(range(10)).__next__
     stream = events.Events(WorkerId(3), clock)
     assert not stream.listening
