@@ -17,8 +17,8 @@ from routing.store.keyed import Entry, decode_chunk, encode_chunks
 SINGLE_MAX = 32_768
 """Up to so many keys are in one dictionary."""
 
-SHARDS = 256
-"""More are in so many."""
+SHARDS = 32
+"""More are in so many: each grows in a few milliseconds, and a small batch is not cut into too many pieces."""
 
 
 class MemoryStore:

@@ -13,7 +13,7 @@ from tests.bench.harness import Bar, Progress, bench, ratios
 from tests.bench.programs import run_program
 
 EPOCHS, WORDS = 100, 4_000
-REPEATS = 7
+REPEATS = 15
 
 
 def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:

@@ -29,7 +29,9 @@ from routing.forwarder import Report
 from routing.host import Logic
 from routing.router import Installation
 from routing.stateful import OnBins
+from routing.store.keyed import StoreMaker
 from routing.store.memory import MemoryStore
+from routing.store.rocks import RocksStore
 
 Row = tuple[str, int]
 Epochs = list[list[Row]]
@@ -45,18 +47,23 @@ class Shape:
     kind: str
     chunk_bytes_max: int
     in_flight_bytes_max: int
+    stores: list[StoreMaker]
+    """That of each worker."""
     commands: dict[int, list[list[Instruction]]] = field(default_factory=dict)
 
     @staticmethod
     def choose(random: Random) -> Shape:
         """Roll the dice."""
+        workers = random.choice((1, 2, 2, 3, 3, 4))
+        on_disk = RocksStore.maker() if random.random() < 0.2 else MemoryStore
         shape = Shape(
-            workers=random.choice((1, 2, 2, 3, 3, 4)),
+            workers=workers,
             bins=random.choice((1, 2, 8, 16)),
             epochs=random.randrange(2, 9),
             kind=random.choice(("machine", "machine", "unary", "binary")),
             chunk_bytes_max=random.choice((1, 40, 10_000)),
             in_flight_bytes_max=random.choice((1, 300, 10_000)),
+            stores=[random.choice((MemoryStore, on_disk)) for _ in range(workers)],
         )
         for epoch in range(shape.epochs):
             sets = [shape._set(random) for _ in range(random.choice((0, 0, 1, 1, 2)))]
@@ -183,7 +190,7 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
                 shape.in_flight_bytes_max,
                 report,
             )
-            outlet = placed.place([(stream.outlet, _key) for stream in streams], _logic(shape), "bins")
+            outlet = placed.place([(stream.outlet, _key) for stream in streams], _logic(shape, worker.index), "bins")
             Stream[Any](outlet).inspect_time(keep)
         yield
         for epoch in range(shape.epochs):
@@ -228,8 +235,8 @@ def _key(row: Row) -> str:
     return row[0]
 
 
-def _logic(shape: Shape) -> Logic:
+def _logic(shape: Shape, worker: int) -> Logic:
     bins = Bins(shape.bins)
     if shape.kind == "machine":
-        return StateMachine(count, lambda: 0, bins, MemoryStore, "bins")
+        return StateMachine(count, lambda: 0, bins, shape.stores[worker], "bins")
     return BinnedLogic(remember, recall, keys=[_key, _key], initial=dict, bins=bins, name="bins")
