@@ -8,8 +8,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from matplotlib import pyplot
-
 from tests.bench.programs import run_program
 
 PLANS = ("all-at-once", "fluid", "optimized")
@@ -18,6 +16,8 @@ BINS, KEYS_PER_BIN = 1024, 500
 
 def main(path: Path) -> None:
     """Run each plan once and draw the epochs' latencies over time, one above the other."""
+    from matplotlib import pyplot  # only who draws needs it
+
     figure, axes = pyplot.subplots(len(PLANS), sharex=True, sharey=True, figsize=(8, 6), layout="constrained")
     for axis, plan in zip(axes, PLANS, strict=True):
         print(f"running {plan}", file=sys.stderr, flush=True)
