@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def shell(text: str) -> tuple[str, ...]:
     if text == "make run":
         # Without its set-up, which is not to be touched while tests run in it.
         recipe = run("make", "--no-print-directory", "--dry-run", "run", state=ROOT).lines[-1]
-        return "bash", "-c", f"cd {ROOT} && {recipe}"
+        return "bash", "-c", f"cd {shlex.quote(str(ROOT))} && {recipe}"
     return "bash", "-c", text
 
 
