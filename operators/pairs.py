@@ -44,6 +44,13 @@ def not_a_pair(record: Any, operator: str) -> RecordNotPair:
     )
 
 
+def check_pairs(records: list[Any], operator: str, error: Exception) -> None:
+    """Raise if some record is not a pair, which then was the cause of `error`."""
+    for record in records:
+        if not is_pair(record):
+            raise not_a_pair(record, operator) from error
+
+
 def raised_here(error: BaseException) -> bool:
     """Whether an error caught by this function's caller comes from its own lines, not from what it called."""
     return error.__traceback__ is not None and error.__traceback__.tb_next is None

@@ -115,8 +115,7 @@ class _Hosted:
         """Apply records one by one."""
         key_of, step = self._keys[port], partial(self._process.on_record, port)
         outputs: list[Any] = []
-        for group in self._store.groups([(key_of(row), row) for row in rows]):
-            states = self._store.begin(key for key, _ in group)
+        for states, group in self._store.groups([(key_of(row), row) for row in rows]):
             outputs += self._each(time, states, group, step)
         return outputs
 
@@ -124,8 +123,7 @@ class _Hosted:
         """Let the timers of `time` go off, once for each key that has a state."""
         due = {key: key for _, keys in self.pending.due(time) for key in keys}
         outputs: list[Any] = []
-        for group in self._store.groups(list(due.items())):
-            states = self._store.begin(key for key, _ in group)
+        for states, group in self._store.groups(list(due.items())):
             present = [pair for pair in group if pair[0] in states]
             outputs += self._each(time, states, present, self._process.on_timer)
         return outputs

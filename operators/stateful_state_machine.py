@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from operators.fold import Fold, FoldLoop
 from operators.initial import initial_factory
-from operators.pairs import key_of
+from operators.pairs import check_pairs, key_of
 from routing.bins import Bins
 from routing.commands import Control
 from routing.forwarder import Report
@@ -72,15 +72,19 @@ class StateMachine:
         self._store = store(bins)
         self.shelf = KeyedShelf(self._store, self.pending)
         self._loop = FoldLoop(fold, make, name)
+        self._name = name
 
     def apply(self, port: int, time: int, rows: list[Any]) -> list[Any]:
         """Apply the fold."""
         outputs: list[Any] = []
-        for group in self._store.groups(rows):
-            states = self._store.begin(key for key, _ in group)
-            given, born, gone = self._loop(states, group)
-            self._store.end(states, born=born, changed=(key for key, _ in group), gone=gone)
-            outputs += given
+        try:
+            for states, group in self._store.groups(rows):
+                given, born, gone = self._loop(states, group)
+                self._store.end(states, born=born, changed=(key for key, _ in group), gone=gone)
+                outputs += given
+        except (TypeError, ValueError) as error:
+            check_pairs(rows, self._name, error)
+            raise
         return outputs
 
     def call_up(self, time: int) -> list[Any]:

@@ -18,8 +18,11 @@ Entry = tuple[Any, Any]
 class KeyedStore(Protocol):
     """The states of all keys of the bins that one worker holds, for one operator."""
 
-    def groups(self, rows: list[Entry]) -> Iterable[list[Entry]]:
-        """Rows that begin with a key, in groups, each of which one `begin` serves; a key is in one group."""
+    def groups(self, rows: list[Entry]) -> Iterator[tuple[dict[Any, Any], list[Entry]]]:
+        """Rows that begin with a key, in groups, each with what `begin` gives for it; a key is in one group.
+
+        Call `end` for a group before the next one is asked for.
+        """
 
     def begin(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """The states of at least these keys, in a dictionary that may be changed until `end`.

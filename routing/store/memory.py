@@ -18,7 +18,10 @@ SINGLE_MAX = 32_768
 """Up to so many keys are in one dictionary."""
 
 SHARDS = 32
-"""More are in so many: each grows in a few milliseconds, and a small batch is not cut into too many pieces."""
+"""More are in so many: each grows in a few milliseconds."""
+
+GATHER_MAX = 16 * SHARDS
+"""The states of fewer records are brought together and written back, rather than visited dictionary by dictionary."""
 
 
 class MemoryStore:
@@ -27,11 +30,15 @@ class MemoryStore:
     def __init__(self, bins: Bins) -> None:
         self._bins = bins
         self._shards: list[dict[Any, Any]] = [{}]
-        self._keys: dict[BinId, set[Any]] = {}
+        self._keys: dict[BinId, dict[Any, None]] = {}
+        """Dictionaries rather than sets: those of strings and numbers do not concern the garbage collector, which would
+        look through all sets at once, in a time that grows with the state."""
+        self._gathered: dict[Any, Any] = {}
 
-    def groups(self, rows: list[Entry]) -> Iterable[list[Entry]]:
-        if len(self._shards) == 1:
-            return (rows,)
+    def groups(self, rows: list[Entry]) -> Iterator[tuple[dict[Any, Any], list[Entry]]]:
+        if len(self._shards) == 1 or len(rows) <= GATHER_MAX:
+            yield self.begin(key for key, _ in rows), rows
+            return
         by_shard: dict[int, list[Entry]] = {}
         mask = len(self._shards) - 1
         for row in rows:
@@ -41,17 +48,23 @@ class MemoryStore:
                 by_shard[shard] = [row]
             else:
                 group.append(row)
-        return by_shard.values()
+        for shard, group in by_shard.items():
+            yield self._shards[shard], group
 
     def begin(self, keys: Iterable[Any]) -> dict[Any, Any]:
-        if len(self._shards) == 1:
-            return self._shards[0]
-        return next(map(self._shard, keys), {})
+        shards = self._shards
+        if len(shards) == 1:
+            return shards[0]
+        mask = len(shards) - 1
+        self._gathered = {key: shard[key] for key in keys if key in (shard := shards[hash(key) & mask])}
+        return self._gathered
 
     def end(self, states: dict[Any, Any], *, born: list[Any], changed: Iterable[Any], gone: list[Any]) -> None:
         bin_of, keys = self._bins.of, self._keys
+        if states is self._gathered:
+            self._put_back(states, changed, gone)
         for key in born:
-            keys.setdefault(bin_of(key), set()).add(key)
+            keys.setdefault(bin_of(key), {})[key] = None
         for key in gone:
             if key not in states:
                 self._forget(bin_of(key), key)
@@ -59,14 +72,14 @@ class MemoryStore:
             self._deal_out()
 
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
-        keys = self._keys.pop(bin_id, set())
+        keys = self._keys.pop(bin_id, {})
         yield from encode_chunks(self._take(keys), chunk_bytes_max)
 
     def install(self, bin_id: BinId, chunk: bytes) -> None:
         entries = decode_chunk(chunk)
         for key, state in entries:
             self._shard(key)[key] = state
-        self._keys.setdefault(bin_id, set()).update(key for key, _ in entries)
+        self._keys.setdefault(bin_id, {}).update(dict.fromkeys(key for key, _ in entries))
         self._deal_out()
 
     def bins(self) -> dict[BinId, int]:
@@ -86,14 +99,23 @@ class MemoryStore:
             for key, state in single.items():
                 self._shard(key)[key] = state
 
-    def _take(self, keys: set[Any]) -> Iterator[Entry]:
+    def _put_back(self, states: dict[Any, Any], changed: Iterable[Any], gone: list[Any]) -> None:
+        shards, mask = self._shards, len(self._shards) - 1
+        for key in changed:
+            if key in states:
+                shards[hash(key) & mask][key] = states[key]
+        for key in gone:
+            if key not in states:
+                shards[hash(key) & mask].pop(key, None)
+
+    def _take(self, keys: dict[Any, None]) -> Iterator[Entry]:
         while keys:
-            key = keys.pop()
+            key, _ = keys.popitem()
             yield key, self._shard(key).pop(key)
 
     def _forget(self, bin_id: BinId, key: Any) -> None:
         keys = self._keys.get(bin_id)
         if keys is not None:
-            keys.discard(key)
+            keys.pop(key, None)
             if not keys:
                 del self._keys[bin_id]

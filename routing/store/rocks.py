@@ -95,8 +95,8 @@ class RocksStore:
         """A store in `directory` itself, with the state that is there; it stays when the store is closed."""
         return RocksStore(bins, claim(Path(directory)), Budget.of(memory_bytes))
 
-    def groups(self, rows: list[Entry]) -> Iterable[list[Entry]]:
-        return (rows,)
+    def groups(self, rows: list[Entry]) -> Iterator[tuple[dict[Any, Any], list[Entry]]]:
+        yield self.begin(key for key, _ in rows), rows
 
     def begin(self, keys: Iterable[Any]) -> dict[Any, Any]:
         bin_of = self._bins.of

@@ -2,7 +2,8 @@
 
     python tests/bench/programs/migration.py -n2 PLAN BINS KEYS_PER_BIN [TIMELINE]
 
-With TIMELINE the line also holds (seconds since the plan began, latency in ms) of every epoch.
+Each process prints a line with its memory, process 0 also what the epochs felt. With TIMELINE that also holds (seconds
+since the plan began, latency in ms) of every epoch.
 """
 
 from __future__ import annotations
@@ -44,7 +45,11 @@ def main(worker: Worker) -> None:
     if worker.index != 0:
         records.close()
         control.close()
+        loaded = -(-bins * keys_per_bin // LOAD_BATCH)
+        worker.step_while(partial(probe.less_than, loaded + STEADY_EPOCHS))
+        before_mb = _rss_mb()
         worker.complete()
+        sys.stdout.write(json.dumps({"before_mb": before_mb, "peak_mb": _rss_mb()}) + "\n")
         return
     driver = _Driver(worker, records, control, probe, bins * keys_per_bin)
     driver.load()
@@ -67,7 +72,8 @@ def main(worker: Worker) -> None:
         "steady_p50_ms": 1000 * sorted(latency for _, latency in steady)[len(steady) // 2],
         "steady_max_ms": 1000 * max(latency for _, latency in steady),
         "duration_s": ended_s - began_s,
-        "memory_ratio": _rss_mb() / before_mb,
+        "before_mb": before_mb,
+        "peak_mb": _rss_mb(),
     }
     if len(worker.args) > 3:
         result["timeline"] = [[at - began_s, 1000 * latency] for at, latency in [*steady, *moving, *after]]
