@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from framework.dataflow.handle import InputHandle, OutputHandle
-from framework.dataflow.pact import Direct, Exchange, Pipeline
+from framework.dataflow.pact import Direct, Fixed, Pipeline
 from framework.dataflow.scope import Outlet
 from framework.errors import GraphError
 from framework.membership import WorkerId
@@ -113,7 +113,7 @@ class ByHash:
     def place(self, streams: Sequence[tuple[Outlet, Key]], logic: Logic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`."""
         builder = streams[0][0].scope.operator(name)
-        data = [builder.input(outlet, Exchange(_by_hash(key))) for outlet, key in streams]
+        data = [builder.input(outlet, Fixed(_by_hash(key))) for outlet, key in streams]
         output, results = builder.output()
         host = Host(builder.operator, logic, data, None, output, None)
         builder.build(lambda _: host.activate)

@@ -225,13 +225,17 @@ class Scope:
             operator = self._operators[index]
             shared = operator.shared
             graph.nodes.append(Node(operator.name, len(shared.consumed), len(shared.produced), operator.connection))
-            self._described.append(f"{index} {operator.name} {operator.connection!r} {operator.initial!r}")
+            initial = operator.initial if operator.local else "as its inside implies"
+            self._described.append(f"{index} {operator.name} {operator.connection!r} {initial!r}")
         graph.edges = {source: [target for target, _ in targets] for source, targets in self._edges.items()}
         subgraph = Subgraph(self.name, self.path, self._nesting, graph.compile(), self._outside())
         subgraph.entered = self._entered
+        state, passed_on = self.worker.rescaling.inherited(self._progress_channel)
+        starters = self.worker.rescaling.starters(int(self.path.split(".")[0])) if state is None else 0
         for index, operator in self._operators.items():
             fans_out = [self._edges[Source(index, port)] for port in range(len(operator.shared.produced))]
-            subgraph.adopt(index, operator, fans_out, peers=self.worker.peers)
+            subgraph.adopt(index, operator, fans_out, starters)
+        subgraph.inherit(state, passed_on)
         subgraph.open([self._edges[Source(0, port)] for port in range(len(self._entered))])
         self._subgraph = subgraph
         self.worker.open_progress_channel(self._progress_channel, subgraph)
