@@ -17,6 +17,7 @@ from framework.worker.worker import Worker
 from operators import job_files
 from operators.drive import check_names, drive, epochs
 from operators.flow import Flow, Receiver
+from operators.placement import implied_control
 
 EPOCH_RECORDS = 1000
 """How many records of each input make an epoch, unless said otherwise."""
@@ -50,7 +51,8 @@ class Job:
             raise GraphError(f"job {self.name!r} has no dataflow; decorate the function that builds it, @job.dataflow")
         with worker.dataflow(self.name) as scope:
             flow = Flow(worker, scope, receivers)
-            self._build(flow)
+            with implied_control(scope, flow.commands):
+                self._build(flow)
         return flow
 
     def run(

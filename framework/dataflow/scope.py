@@ -119,6 +119,24 @@ class Scope:
         outlet.pushers.append(pact.pusher(self.worker.open_channel(handle, self._names[outlet.source.node])))
         self._described.append(f"{outlet.source} {type(pact).__name__} {target}")
 
+    def reaches_all(self, outlet: Outlet) -> bool:
+        """Whether what comes out at `outlet` was brought to all workers on its way from wherever it comes from.
+
+        What enters from the scope around this one, or leaves one within, counts as if it were.
+        """
+        seen, waiting = set[int](), [outlet.source.node]
+        while waiting:
+            node = waiting.pop()
+            if node in seen or node == 0 or node in self._nested_scopes:
+                continue
+            seen.add(node)
+            edges = [(source, to_all) for source, to in self._edges.items() for at, to_all in to if at.node == node]
+            operator = self._operators.get(node)
+            if not edges and operator is not None and any(operator.initial):
+                return False
+            waiting += [source.node for source, to_all in edges if not to_all]
+        return True
+
     def _check_outlet(self, outlet: Outlet) -> None:
         if outlet.scope is not self:
             raise GraphError(
