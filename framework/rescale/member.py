@@ -127,7 +127,7 @@ class Member:
             case Enlisted(joiner):
                 self._enlisted(sender, joiner)
             case Joined(joiner):
-                self._site.tell(f"worker {joiner} has joined")
+                self._site.joined_by(joiner)
             case Forget(joiner):
                 self._forget(joiner)
             case Leaving(built):

@@ -53,6 +53,9 @@ class Site(Protocol):
     def bound(self, joiner: WorkerId) -> None:
         """Have `Member.give_up` called if a join takes too long."""
 
+    def joined_by(self, joiner: WorkerId) -> None:
+        """Every member's records may go to `joiner` from now on."""
+
     def members_changed(self, members: Members) -> None:
         """Route records among these from now on."""
 
