@@ -39,6 +39,8 @@ class Rescaling:
         """Called with a worker once every member's records may go to it."""
         self.on_changed: list[Callable[[Members], None]] = []
         """Called with the members when they change."""
+        self.on_wish: list[Callable[[WorkerId], None]] = []
+        """Called, on the oldest member, with a worker that wants to leave and has bins, say, that must go first."""
         self.objections: list[Callable[[], str | None]] = []
         """Asked before this worker leaves: what is in the way, if anything."""
         self.complete: set[WorkerId] = set()
@@ -168,19 +170,33 @@ class Rescaling:
 
     # Leaving
 
-    def begin_leave(self) -> None:
-        """Ask for a turn to leave."""
+    def check_may_leave(self) -> None:
+        """Raise if this worker can never leave."""
         self.check_built()
+        if len(self.members) == 1:
+            raise GraphError(f"worker {self._worker.id} cannot leave: it is the last one; stop the job instead")
         if self._worker.id in self.founders and self._worker.fixed_operators:
             names = ", ".join(sorted({repr(name) for name in self._worker.fixed_operators}))
             raise GraphError(
                 f"worker {self._worker.id} cannot leave: {names} keep their keys on the workers that the job began "
                 f"with; put them on bins, or keep this worker"
             )
-        for objection in self.objections:
-            reason = objection()
-            if reason is not None:
-                raise GraphError(f"worker {self._worker.id} cannot leave yet: {reason}")
+
+    def objection(self) -> str | None:
+        """What is in the way of leaving just now, if anything."""
+        return next(filter(None, (objection() for objection in self.objections)), None)
+
+    def wish_to_leave(self) -> None:
+        """Ask for what is in the way to be removed; whoever commands the bins does it."""
+        self.tell(f"worker {self._worker.id} wants to leave: {self.objection()}")
+        self._member.wish()
+
+    def begin_leave(self) -> None:
+        """Ask for a turn to leave."""
+        self.check_may_leave()
+        reason = self.objection()
+        if reason is not None:
+            raise GraphError(f"worker {self._worker.id} cannot leave yet: {reason}")
         self._member.leave()
 
     # Messages and steps
@@ -309,6 +325,12 @@ class Rescaling:
         self.complete.add(joiner)
         for callback in self.on_joined:
             callback(joiner)
+
+    def wished(self, worker: WorkerId) -> None:
+        if not self.on_wish:
+            self.tell(f"worker {worker} wants to leave, and nothing on worker {self._worker.id} moves its bins")
+        for callback in self.on_wish:
+            callback(worker)
 
     def members_changed(self, members: Members) -> None:
         self.audience_changed(self._member.audience)
