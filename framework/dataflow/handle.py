@@ -87,6 +87,8 @@ class OutputHandle:
 
     def __init__(self, operator: BuiltOperator, port: int) -> None:
         self.pushers: list[Pusher] = []
+        self.held: ChangeBatch[Time] = ChangeBatch()
+        """The capabilities that exist at this output on this worker."""
         self._operator = operator
         self._port = port
         self._internal: ChangeBatch[Time] = operator.shared.internal[port]
@@ -158,6 +160,7 @@ class OutputHandle:
     def change_capability(self, time: Time, delta: int) -> None:
         """Account for a capability; the scope hears of it after the activation, or is asked to listen."""
         self._internal.update(time, delta)
+        self.held.update(time, delta)
         if not self._operator.running:
             self._operator.activate()
 
