@@ -128,7 +128,7 @@ def _start(family: _Family, config: Config, plane: ControlPlane | None) -> None:
             reading, writing = os.pipe()
             ours, theirs = socket.socketpair()
             workers = [WorkerId(index * config.threads + thread) for thread in range(config.threads)]
-            out, err = (None, None) if plane is None else plane.outputs(workers)
+            out, err = (None, None) if plane is None else plane.outputs(workers, alone=len(listeners) == 1)
             spawned = Spawned(index, addresses, listener.fileno(), held, writing, theirs.fileno())
             process = subprocess.Popen(
                 [sys.executable, *sys.orig_argv[1:]],

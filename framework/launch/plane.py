@@ -29,9 +29,11 @@ class ControlPlane(Protocol):
     def answer(self, worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
         """What `worker` answers to a request, in JSON's terms; called in its thread, between its steps."""
 
-    def outputs(self, workers: Sequence[WorkerId]) -> tuple[int | None, int | None]:
-        """Where a process's standard output and error go: descriptors that are closed once it has started, or None for
-        the supervisor's own."""
+    def outputs(self, workers: Sequence[WorkerId], *, alone: bool) -> tuple[int | None, int | None]:
+        """Where the standard output and error go of a process that has these workers, and may be alone.
+
+        They are descriptors that are closed once it has started, or None for the supervisor's own.
+        """
 
     def overseeing(self, processes: Sequence[Supervised], stop: Stop) -> AbstractContextManager[None]:
         """Oversee these processes while the block runs."""

@@ -1,8 +1,8 @@
 """What holds a frontier back: which pointstamps could result in it, and through which operators.
 
 Progress is an accumulation over all workers, so that who holds what is known only to each worker by itself. A worker
-says what it holds (`framework.dataflow.holdings`), and this says how far from there times could come: forwards along the
-edges, into nested scopes and out of them, keeping at each place the least times only.
+says what it holds (`framework.dataflow.holdings`), and this says how far from there times could come: forwards along
+the edges, into nested scopes and out of them, keeping at each place the least times only.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ def scopes_of(root: Subgraph) -> dict[str, Subgraph]:
 def blockers(root: Subgraph, holdings: Iterable[Holding], place: Place) -> list[Blocker]:
     """Of these holdings, the ones with the least results at `place`: they, and no others, hold its frontier."""
     ways = _Ways(scopes_of(root))
-    found = [
-        Blocker(holding, time, via) for holding in holdings for time, via in ways.arrivals(holding, place).items()
-    ]
+    found = [Blocker(holding, time, via) for holding in holdings for time, via in ways.arrivals(holding, place).items()]
     least = set(Antichain(blocker.arrives for blocker in found))
     return [blocker for blocker in found if blocker.arrives in least]
 

@@ -47,8 +47,7 @@ class Client:
             answer = json.loads(response.read())
         except (OSError, HTTPException, ValueError) as error:
             raise JobUnreachable(
-                f"job {self.name!r} does not answer at {self.host}:{self.port} ({error!r}); "
-                f"it may have just ended"
+                f"job {self.name!r} does not answer at {self.host}:{self.port} ({error!r}); it may have just ended"
             ) from error
         finally:
             connection.close()

@@ -21,7 +21,11 @@ def local(*ports: int) -> tuple[tuple[str, int], ...]:
         (["-w4", "book.txt"], Config(threads=4), ["book.txt"]),
         (["-n2", "-p1"], Config(addresses=local(2101, 2102), process=1, by_hand=True), []),
         (["-n2"], Config(addresses=local(2101, 2102), process=None), []),
-        (["-n", "2", "-p", "0", "--base-port", "7000"], Config(addresses=local(7000, 7001), process=0, by_hand=True), []),
+        (
+            ["-n", "2", "-p", "0", "--base-port", "7000"],
+            Config(addresses=local(7000, 7001), process=0, by_hand=True),
+            [],
+        ),
         (["--secret-file", "s", "--rate", "9"], Config(secret_file=Path("s")), ["--rate", "9"]),
         (["--", "-x"], Config(), ["-x"]),
     ],

@@ -82,7 +82,7 @@ def test_within_a_loop_times_have_rounds():
 
 def test_records_that_wait_at_an_input_hold_it_and_what_follows():
     def main(worker: Worker) -> list[Holding]:
-        first, second = build(worker)
+        _, second = build(worker)
         settle(worker)
         second.send_batch([1, 2, 3])
         second.flush()

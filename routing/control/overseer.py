@@ -1,0 +1,268 @@
+"""Answers for a whole job: asks its workers, puts together what they say, and passes commands to who sends them.
+
+It runs in the process that supervises the job, behind the admin endpoint. It holds no state of the job itself.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from framework.launch.link import NoAnswer, RequestFailed
+from framework.launch.plane import Supervised
+from framework.membership import WorkerId
+from framework.progress.antichain import Antichain
+from routing.bins import BinId
+from routing.control.arguments import hint
+from routing.control.errors import BadRequest, JobUnreachable
+from routing.control.times import from_json, to_json
+from routing.control.vitals import LISTEN_S
+from routing.plan import Plan, Reassignment, all_at_once, balance, batched, fluid, optimized
+
+WITHIN_S = 2.0
+"""How long a worker has to get to its next step."""
+
+SAMPLE_S = 0.5
+"""How long rates are measured, if nobody has looked just before."""
+
+STRATEGIES: dict[str, Callable[[Reassignment], Plan]] = {
+    "optimized": optimized,
+    "fluid": fluid,
+    "batched": partial(batched, bins_max=16),
+    "all-at-once": all_at_once,
+}
+
+
+class Overseer:
+    """One running job."""
+
+    def __init__(self, job: str, processes: Sequence[Supervised]) -> None:
+        self.job = job
+        self._began_s = time.monotonic()
+        self._processes = {worker: process for process in processes for worker in process.workers}
+        self._sampling = threading.Lock()
+        self._sample: tuple[float, dict[WorkerId, Any]] = (float("-inf"), {})
+
+    # What can be asked
+
+    def pulse(self) -> dict[str, Any]:
+        """How far the job is; cheap."""
+        answers, silent = self._ask_all("pulse")
+        return {
+            "workers": len(self._processes),
+            "running_s": time.monotonic() - self._began_s,
+            "frontier": _frontier(answers.values()),
+            "plan": next((answer["plan"] for answer in answers.values() if answer["plan"]), None),
+            "silent": sorted(silent),
+        }
+
+    def status(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Workers, operators, bins, the plan."""
+        with self._sampling:
+            before_s, before = self._sample
+            if time.monotonic() - before_s > LISTEN_S / 2:
+                before, _ = self._ask_all("status")
+                time.sleep(SAMPLE_S)
+            answers, silent = self._ask_all("status")
+            self._sample = time.monotonic(), answers
+        return {
+            "job": self.job,
+            "pid": os.getpid(),
+            "running_s": time.monotonic() - self._began_s,
+            "frontier": _frontier(answers.values()),
+            "workers": [self._worker(id_, answers.get(id_), silent.get(id_)) for id_ in self._processes],
+            "operators": _operators(before, answers),
+            "bins": _bins(answers),
+            "plan": next((answer["plan"] for answer in answers.values() if answer["plan"]), None),
+        }
+
+    def explain(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What holds the frontier of an operator."""
+        answers, silent = self._ask_all("explain", {"operator": arguments.get("operator")})
+        if not answers:
+            raise JobUnreachable("; ".join(silent.values()))
+        found = [{"worker": id_, **blocker} for id_, answer in answers.items() for blocker in answer["held"]]
+        first = next(iter(answers.values()))
+        held = _least(found)
+        expected = set(map(from_json, first["frontier"]))
+        explained = {from_json(blocker["arrives"]) for blocker in held}
+        return {
+            **{key: first[key] for key in ("path", "name", "frontier")},
+            "held": held,
+            "under_way": [] if explained & expected else first["heard"],
+            "silent": {str(id_): reason for id_, reason in silent.items()},
+        }
+
+    def plan(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """How the last plan is doing."""
+        answers, silent = self._ask_all("plan")
+        states = [answer for answer in answers.values() if answer is not None]
+        if not states:
+            raise BadRequest(f"no plan has run{'; ' * bool(silent)}{'; '.join(silent.values())}")
+        return {**states[0], "state_bytes": sum(state["state_bytes"] for state in states)}
+
+    # What can be done
+
+    def move(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Give some bins to a worker."""
+        match arguments:
+            case {"bins": [*bins], "to": int(to)} if bins and all(type(bin_id) is int for bin_id in bins):
+                _, target, _ = self._table()
+                self._check_worker(to)
+                for bin_id in bins:
+                    if not 0 <= bin_id < len(target):
+                        raise BadRequest(f"there is no bin {bin_id}; the bins are 0 to {len(target) - 1}")
+                    target[bin_id] = WorkerId(to)
+                return self._run(target, arguments, "all-at-once")
+        raise BadRequest('a move says which bins and where: {"bins": [17, 18], "to": 2}')
+
+    def map(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Give every bin the owner that is named for it."""
+        match arguments:
+            case {"owners": [*owners]} if owners and all(type(owner) is int for owner in owners):
+                _, current, _ = self._table()
+                if len(owners) != len(current):
+                    raise BadRequest(f"there are {len(current)} bins, but {len(owners)} owners; name one for each bin")
+                for owner in set(owners):
+                    self._check_worker(owner)
+                return self._run([WorkerId(owner) for owner in owners], arguments, "optimized")
+        raise BadRequest('a map names the owner of every bin, bin 0 first: {"owners": [0, 1, 0, 1]}')
+
+    def rebalance(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Spread the bins over the workers by what is in them."""
+        _, current, keys = self._table()
+        target = balance(current, list(self._processes), keys or None)
+        return self._run(target, arguments, "optimized")
+
+    def cancel(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Let the plan that is under way end after its current step."""
+        answer: dict[str, Any] = self._ask(self._commanding, "cancel")
+        return answer
+
+    # How
+
+    @property
+    def _commanding(self) -> WorkerId:
+        return min(self._processes)
+
+    def _run(self, target: Sequence[WorkerId], arguments: Mapping[str, Any], usually: str) -> dict[str, Any]:
+        strategy = arguments.get("strategy") or usually
+        if strategy not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            raise BadRequest(f"there is no strategy {strategy!r}; there are {known}{hint(str(strategy), STRATEGIES)}")
+        gap_s = arguments.get("gap_s") or 0
+        if not isinstance(gap_s, int | float) or not 0 <= gap_s <= 3600:
+            raise BadRequest(f"a gap of {gap_s!r} s between steps cannot be; give 0 to 3600")
+        _, current, keys = self._table()
+        plan = STRATEGIES[strategy](Reassignment(current, target, heat=keys))
+        answer: dict[str, Any] = {"steps": plan.to_dict()["steps"], "bins": plan.bins}
+        if plan.bins and not arguments.get("dry_run"):
+            asked = {"plan": plan.to_dict(), "gap_s": gap_s}
+            answer["plan"] = self._ask(self._commanding, "run plan", asked)
+        return answer
+
+    def _table(self) -> tuple[str, list[WorkerId], dict[BinId, int]]:
+        """The operators on bins, the owner of each bin, and how many keys each bin has."""
+        answers, silent = self._ask_all("bins")
+        if silent:
+            raise JobUnreachable(f"bins cannot be moved now: {'; '.join(silent.values())}")
+        first = answers[self._commanding]
+        if not first:
+            raise BadRequest(
+                "no operator of this job keeps its state on bins that can be moved; `hailer status` lists its operators"
+            )
+        if len({len(operator["owners"]) for operator in first}) > 1:
+            sizes = ", ".join(f"{operator['name']!r} has {len(operator['owners'])}" for operator in first)
+            raise BadRequest(f"a command goes to all operators, and they differ in bins: {sizes}; give them the same")
+        keys: Counter[BinId] = Counter()
+        for operators in answers.values():
+            for operator in operators:
+                keys.update({BinId(int(bin_id)): count for bin_id, count in operator["keys"].items()})
+        names = ", ".join(operator["name"] for operator in first)
+        return names, [WorkerId(owner) for owner in first[0]["ahead"]], dict(keys)
+
+    def _check_worker(self, worker: int) -> None:
+        if worker not in self._processes:
+            listed = ", ".join(map(str, sorted(self._processes)))
+            raise BadRequest(f"there is no worker {worker}; there are {listed}")
+
+    def _ask(self, worker: WorkerId, request: str, arguments: Mapping[str, Any] | None = None) -> Any:
+        return self._processes[worker].inquiry.ask(worker, request, arguments, within_s=WITHIN_S)
+
+    def _ask_all(
+        self, request: str, arguments: Mapping[str, Any] | None = None
+    ) -> tuple[dict[WorkerId, Any], dict[WorkerId, str]]:
+        """What the workers answer, and why those that do not do not. What all refuse is refused."""
+        asked = {
+            worker: process.inquiry.begin(worker, request, arguments, within_s=WITHIN_S)
+            for worker, process in self._processes.items()
+        }
+        answers: dict[WorkerId, Any] = {}
+        silent: dict[WorkerId, str] = {}
+        for worker, pending in asked.items():
+            try:
+                answers[worker] = pending.result()
+            except NoAnswer as error:
+                silent[worker] = str(error)
+            except RequestFailed as error:
+                raise BadRequest(str(error)) from error
+        return answers, silent
+
+    def _worker(self, worker: WorkerId, answer: Any, silent: str | None) -> dict[str, Any]:
+        process = self._processes[worker]
+        bins = answer["bins"] if answer else []
+        return {
+            "worker": worker,
+            "process": process.process,
+            "pid": process.pid,
+            "frontier": answer["frontier"] if answer else None,
+            "congested": bool(answer and answer["congested"]),
+            "bins": sum(operator["owners"].count(worker) for operator in bins),
+            "keys": sum(count for operator in bins for count in operator["keys"].values()),
+            "silent": silent,
+        }
+
+
+def _frontier(answers: Any) -> list[Any]:
+    """The least times in any worker's view."""
+    return [to_json(time) for time in Antichain(from_json(time) for answer in answers for time in answer["frontier"])]
+
+
+def _least(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of all workers' holdings the ones with the least results: another's later result holds nothing back."""
+    least = set(Antichain(from_json(blocker["arrives"]) for blocker in found))
+    return [blocker for blocker in found if from_json(blocker["arrives"]) in least]
+
+
+def _operators(before: Mapping[WorkerId, Any], answers: Mapping[WorkerId, Any]) -> list[dict[str, Any]]:
+    """Each operator on all workers: their records per second together, and the part of their time that it takes."""
+    rows: dict[str, dict[str, Any]] = {}
+    for worker, answer in answers.items():
+        earlier = before.get(worker)
+        counted = {operator["path"]: operator for operator in earlier["operators"]} if earlier else {}
+        elapsed_s = answer["metered_s"] - (earlier["metered_s"] if earlier else 0.0)
+        for operator in answer["operators"]:
+            row = rows.setdefault(
+                operator["path"],
+                {key: operator[key] for key in ("path", "name", "frontier")} | {"records_per_s": 0.0, "busy": 0.0},
+            )
+            was = counted.get(operator["path"], {"records": 0, "busy_s": 0.0})
+            if elapsed_s > 0:
+                row["records_per_s"] += max(0, operator["records"] - was["records"]) / elapsed_s
+                row["busy"] += max(0.0, operator["busy_s"] - was["busy_s"]) / elapsed_s / len(answers)
+    return list(rows.values())
+
+
+def _bins(answers: Mapping[WorkerId, Any]) -> list[dict[str, Any]]:
+    """Each operator on bins: who owns them by the first worker's table, and the keys in each, on all workers."""
+    rows: dict[str, dict[str, Any]] = {}
+    for answer in answers.values():
+        for operator in answer["bins"]:
+            row = rows.setdefault(operator["path"], {**operator, "keys": Counter()})
+            row["keys"].update(operator["keys"])
+    return [{**row, "keys": dict(row["keys"])} for row in rows.values()]
