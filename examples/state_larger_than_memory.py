@@ -21,7 +21,7 @@ from random import Random
 from zlib import crc32
 
 from framework.launch.config import add_flags
-from operators import Input, Probe, Worker, empty, execute_from_args, to_stream
+from operators import BinOptions, Input, Probe, Worker, execute_from_args, to_stream
 from routing.store.rocks import MIB, RocksMaker, RocksStore
 
 READING_BYTES = 1536
@@ -42,7 +42,7 @@ def main(worker: Worker, flags: argparse.Namespace, store: RocksMaker) -> None:
     with worker.dataflow("sensors") as scope:
         (
             readings.stream(scope)
-            .stateful_state_machine(remember, initial=b"", control=empty(scope), store=store)
+            .stateful_state_machine(remember, initial=b"", bins=BinOptions(store=store))
             .inspect_batch(lambda _, results: check(results))
             .probe(probe)
         )

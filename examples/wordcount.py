@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from framework.launch.config import add_flags
 from framework.membership import WorkerId
-from operators import ControlInput, Input, Probe, Worker, execute_from_args, to_stream
+from operators import BinOptions, ControlInput, Input, Probe, Worker, execute_from_args, to_stream
 from routing.bins import BinId
 from routing.commands import Move
 from routing.forwarder import Report
@@ -44,7 +44,7 @@ def main(worker: Worker, text: Text) -> None:
     with worker.dataflow("wordcount") as scope:
         pairs = lines.stream(scope).flat_map(words).map(lambda word: (word, 1))
         counts = pairs.stateful_state_machine(
-            count, initial=0, control=control.stream(scope).broadcast(), bins=BINS, report=moved.note
+            count, initial=0, control=control.stream(scope).broadcast(), bins=BinOptions(BINS, report=moved.note)
         )
         (
             counts.verify(pairs.state_machine(count, initial=0))

@@ -3,7 +3,8 @@
     hailer run examples/wordcount_job.py -n 2 --input lines=examples/data/alice.txt
     hailer run examples/wordcount_job.py -n 2 --input lines=examples/data/alice.txt --output counts=out
 
-The first prints each count as it changes; the second writes them to `out`, a file of JSON lines per worker.
+The first prints each count as it changes; the second writes them to `out`, a file of JSON lines per worker. Counts are
+on bins, which commands to the job can move from worker to worker (`Flow.command`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
 @job.dataflow
 def wordcount(flow: Flow) -> None:
     words = flow.input("lines").flat_map(str.split).map(lambda word: (word, 1))
-    flow.output("counts", words.state_machine(count, initial=0))
+    flow.output("counts", words.stateful_state_machine(count, initial=0))
 
 
 if __name__ == "__main__":

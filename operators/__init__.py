@@ -36,9 +36,13 @@ from operators.windows import (
     counting,
     reducing,
 )
+from routing.options import BinOptions
+from routing.store.memory import MemoryStore
+from routing.store.rocks import RocksStore
 
 __all__ = [
     "Aggregation",
+    "BinOptions",
     "Clock",
     "ControlInput",
     "DISCARD",
@@ -51,10 +55,12 @@ __all__ = [
     "Input",
     "Job",
     "Late",
+    "MemoryStore",
     "Pane",
     "Probe",
     "Process",
     "Product",
+    "RocksStore",
     "Stream",
     "Timers",
     "UnorderedInput",

@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from framework.errors import GraphError
 from operators.errors import FoldMisreturned
+from operators.placement import Key
 from routing.bin_shelf import Bin, BinShelf
 from routing.bins import BinId, Bins
+from routing.options import BinOptions
 from routing.pending import Pending
+from routing.store.memory import MemoryStore
 
-Key = Callable[[Any], Any]
 Consume = Callable[[int, int, list[Any], Bin], list[Any]]
 """From an input's number, a time, records of one bin at that time, and the bin, to outputs."""
 CallUp = Callable[[int, list[Any], Bin], list[Any]]
 """From a time that is complete, the items of one bin put off until then, and the bin, to outputs."""
+
+
+def options_per_bin(bins: int | BinOptions, name: str) -> BinOptions:
+    """The options of an operator that has no state per key, for which a store could be chosen."""
+    options = BinOptions.of(bins)
+    if options.store is not MemoryStore:
+        raise GraphError(
+            f"operator {name!r} keeps no state per key, and cannot use a store; leave `store` out of its BinOptions, "
+            f"or keep the state per key, with `stateful_state_machine` or `process`"
+        )
+    return options
 
 
 class BinnedLogic:

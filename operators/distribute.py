@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from operators.binned import BinnedLogic, Key
+from operators.binned import BinnedLogic, options_per_bin
+from operators.placement import Key, place
 from routing.bins import Bins
 from routing.commands import Control
-from routing.forwarder import Report
-from routing.stateful import OnBins, ignore
+from routing.options import BinOptions
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -21,21 +20,18 @@ def distribute(
     stream: Stream[T],
     *,
     key: Key,
-    control: Stream[Control],
-    bins: int = 256,
-    report: Callable[[Report], None] = ignore,
+    control: Stream[Control] | None = None,
+    bins: int | BinOptions = 256,
     name: str = "distribute",
 ) -> Stream[T]:
     """Bring each record to the worker that owns its key's bin at its time, in the order of times.
 
     >>> from framework.launch.execute import example
-    >>> from operators.empty import empty
     >>> from operators.to_stream import to_stream
-    >>> example(lambda scope: to_stream(scope, [1, 2]).distribute(key=int, control=empty(scope)).extract()).rows()
+    >>> example(lambda scope: to_stream(scope, [1, 2]).distribute(key=int).extract()).rows()
     [1, 2]
     """
-    placed = OnBins(control.outlet, bins=Bins(bins), report=report)
-    return type(stream)(placed.place([(stream.outlet, key)], _Stateless(), name))
+    return place([(stream, key)], _Stateless, control=control, options=options_per_bin(bins, name), name=name)
 
 
 class _Stateless(BinnedLogic):

@@ -16,10 +16,15 @@ EPOCHS_AHEAD_MAX = 16
 
 
 def drive(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
-    """Feed a job's inputs on one worker, one list per epoch and input; inputs without a source are closed."""
+    """Feed a job's inputs on one worker, one list per epoch and input; inputs without a source are closed.
+
+    The job's own control stream goes along, on the one worker that sends commands.
+    """
     worker, open_inputs, epoch = flow.worker, dict(flow.inputs), 0
     for name in flow.inputs.keys() - sources.keys():
         open_inputs.pop(name).close()
+    if not flow.commanding:
+        flow.end_commands()
     while open_inputs:
         for name, input in list(open_inputs.items()):
             rows = next(sources[name], None)
@@ -27,11 +32,16 @@ def drive(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
                 open_inputs.pop(name).close()
             else:
                 input.send_batch(rows)
+        if not open_inputs:
+            break
         epoch += 1
         for input in open_inputs.values():
             input.advance_to(epoch)
+        if flow.commanding and flow.control is not None:
+            flow.control.advance_to(epoch)
         worker.step()
         worker.step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
+    flow.end_commands()
 
 
 def epochs(records: Iterable[Any], epoch_records: int) -> Iterator[list[Any]]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any
 
 from framework.dataflow.scope import Scope
-from framework.errors import DuplicateName
+from framework.errors import DuplicateName, GraphError, InputClosed
 from framework.progress.order import Time
 from framework.worker.worker import Worker
+from operators.control_input import ControlInput
 from operators.input import Input
 from operators.probe import Probe
 from operators.stream import Stream
+from routing.commands import Control, Instruction
 
 Receiver = Callable[[int, Sequence[Any]], None]
 """Takes an output's records, some of an epoch at a time."""
@@ -26,7 +30,13 @@ class Flow:
         self.inputs: dict[str, Input[Any]] = {}
         self.outputs: list[str] = []
         self.probe = Probe()
+        self.control: ControlInput | None = None
+        """The job's own control input, once an operator listens to it; `command` sends on it."""
         self._receivers = receivers
+        self._commands: Stream[Control] | None = None
+        self._asked: deque[tuple[Instruction, ...]] = deque()
+        self._lock = Lock()
+        self._ended = False
 
     def input(self, name: str) -> Stream[Any]:
         """The stream of records that come in under `name`."""
@@ -49,3 +59,47 @@ class Flow:
             receive(time, rows)
 
         stream.inspect_batch(pass_on).probe(self.probe)
+
+    def commands(self) -> Stream[Control]:
+        """The job's own control stream, on all workers; stateful operators without another one listen to it."""
+        if self._commands is None:
+            self.worker.on_finish(self.end_commands)
+            self.control = ControlInput()
+            self._commands = self.control.stream(self.scope).broadcast()
+        return self._commands
+
+    @property
+    def commanding(self) -> bool:
+        """Whether this worker is the one that sends the job's commands: the first."""
+        return self.worker.id == self.worker.members.workers[0]
+
+    def command(self, *instructions: Instruction) -> None:
+        """Have instructions sent as one set, at the epoch that the job is fed at; any thread may ask.
+
+        All stateful operators that listen to the job's own control stream receive them. What was asked for is sent;
+        once the inputs have ended, asking is `InputClosed`.
+        """
+        first = self.worker.members.workers[0]
+        if not self.commanding:
+            raise GraphError(f"worker {self.worker.id} sends no commands, worker {first} does; ask its flow")
+        if self.control is None:
+            raise GraphError("no operator of this job listens to commands; a stateful one without `control` would")
+        with self._lock:
+            if self._ended:
+                raise InputClosed("the inputs of this job have ended, and its bins move no more")
+            self._asked.append(instructions)
+        self.worker.activator(self._send_asked).activate_from_thread()
+
+    def end_commands(self) -> None:
+        """Send what was asked for, and nothing any more; in the worker's own thread."""
+        with self._lock:
+            self._ended = True
+        if self.control is not None:
+            self._send_asked()
+            self.control.close()
+
+    def _send_asked(self) -> None:
+        assert self.control is not None
+        while self._asked:
+            self.control.send(*self._asked.popleft())
+        self.control.flush()

@@ -17,6 +17,7 @@ from framework.worker.worker import Worker
 from operators import job_files
 from operators.drive import check_names, drive, epochs
 from operators.flow import Flow, Receiver
+from operators.placement import implied_control
 from routing.control.plane import JobControl
 
 EPOCH_RECORDS = 1000
@@ -51,7 +52,8 @@ class Job:
             raise GraphError(f"job {self.name!r} has no dataflow; decorate the function that builds it, @job.dataflow")
         with worker.dataflow(self.name) as scope:
             flow = Flow(worker, scope, receivers)
-            self._build(flow)
+            with implied_control(scope, flow.commands):
+                self._build(flow)
         return flow
 
     def run(

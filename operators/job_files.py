@@ -48,6 +48,8 @@ def run_from_args(job: Job, argv: Sequence[str] | None, plane: JobControl | None
             flow = job.build(worker, lambda name: _receiver(name, outputs.get(name, "-"), worker, files))
             check_names("input", inputs, flow.inputs)
             check_names("output", outputs, flow.outputs)
+            if plane is not None:
+                plane.attach(flow)
             if flow.inputs and not inputs:
                 names = " ".join(f"--input {name}=FILE" for name in flow.inputs)
                 raise ConfigError(f"nothing feeds this job; give {names}")

@@ -6,21 +6,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from framework.errors import GraphError, TimeNotCovered
+from framework.errors import TimeNotCovered
 from operators.fold import DISCARD
+from operators.placement import Key, place
 from routing.bins import Bins
 from routing.commands import Control
-from routing.forwarder import Report
+from routing.options import BinOptions
 from routing.pending import Pending
 from routing.shelf import KeyedShelf
-from routing.stateful import ByHash, OnBins, Placement, ignore
-from routing.store.keyed import StoreMaker
-from routing.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from operators.stream import Stream
-
-Key = Callable[[Any], Any]
 
 
 class Timers:
@@ -62,9 +58,7 @@ def process(
     logic: Process,
     *,
     control: Stream[Control] | None = None,
-    bins: int = 256,
-    store: StoreMaker = MemoryStore,
-    report: Callable[[Report], None] = ignore,
+    bins: int | BinOptions = 256,
     name: str = "process",
 ) -> Stream[Any]:
     """Run `logic` on the records of `streams`, each with the function that gives a record's key.
@@ -86,26 +80,21 @@ def process(
     >>> example(build).by_time()
     {2: [('tea', 2)], 3: [('milk', 1)]}
 
-    With `control` its keys are on bins, which commands move; without, each key is fixed to a worker by its hash. The
-    outputs of a time are the same either way. Records are applied in the order of times, those of one time in any
-    order and before its timers. A timer goes off when its time is complete, once per key and time however often it was
-    set; a key without a state is not called. `bins`, `store` and `report` are those of `stateful_state_machine`.
+    Records are applied in the order of times, those of one time in any order and before its timers. A timer goes off
+    when its time is complete, once per key and time however often it was set; a key without a state is not called.
+    `control` and `bins` are those of `stateful_state_machine`.
     """
-    first, _ = streams[0]
-    if first.scope.domain.depth:
-        raise GraphError(f"operator {name!r} sets timers and works in a dataflow's outermost scope, not in iterations")
-    placement: Placement = ByHash() if control is None else OnBins(control.outlet, bins=Bins(bins), report=report)
-    hosted = _Hosted(logic, [key for _, key in streams], Bins(bins), store)
-    placed = [(stream.outlet, key) for stream, key in streams]
-    return type(first)(placement.place(placed, hosted, name))
+    options, keys = BinOptions.of(bins), [key for _, key in streams]
+    return place(streams, lambda: _Hosted(logic, keys, options), control=control, options=options, name=name)
 
 
 class _Hosted:
     """A process as the logic of a host."""
 
-    def __init__(self, process: Process, keys: list[Key], bins: Bins, store: StoreMaker) -> None:
+    def __init__(self, process: Process, keys: list[Key], options: BinOptions) -> None:
+        bins = Bins(options.bins)
         self.pending = Pending()
-        self._store = store(bins)
+        self._store = options.store(bins)
         self.shelf = KeyedShelf(self._store, self.pending)
         self._process = process
         self._keys = keys

@@ -11,10 +11,7 @@ from operators.windows.clock import Clock
 from operators.windows.result import Windowed, split
 from operators.windows.sessions import Sessions
 from routing.commands import Control
-from routing.forwarder import Report
-from routing.stateful import ignore
-from routing.store.keyed import StoreMaker
-from routing.store.memory import MemoryStore
+from routing.options import BinOptions
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -35,9 +32,7 @@ def session_window(
     lateness: int = 0,
     early: Literal["epoch"] | None = None,
     control: Stream[Control] | None = None,
-    bins: int = 256,
-    store: StoreMaker = MemoryStore,
-    report: Callable[[Report], None] = ignore,
+    bins: int | BinOptions = 256,
     name: str = "session_window",
 ) -> Windowed[K, T, R]:
     """Put the records of each key and session together; a session ends when there was no event for `gap`.
@@ -76,6 +71,4 @@ def session_window(
         early=early,
         name=name,
     )
-    return split(
-        process([(stream, key)], logic, control=control, bins=bins, store=store, report=report, name=name), name
-    )
+    return split(process([(stream, key)], logic, control=control, bins=bins, name=name), name)

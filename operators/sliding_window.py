@@ -11,10 +11,7 @@ from operators.windows.aligned import AlignedWindows
 from operators.windows.clock import Clock
 from operators.windows.result import Windowed, split
 from routing.commands import Control
-from routing.forwarder import Report
-from routing.stateful import ignore
-from routing.store.keyed import StoreMaker
-from routing.store.memory import MemoryStore
+from routing.options import BinOptions
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -37,9 +34,7 @@ def sliding_window(
     early: Literal["epoch"] | None = None,
     offset: int = 0,
     control: Stream[Control] | None = None,
-    bins: int = 256,
-    store: StoreMaker = MemoryStore,
-    report: Callable[[Report], None] = ignore,
+    bins: int | BinOptions = 256,
     name: str = "sliding_window",
 ) -> Windowed[K, T, R]:
     """Put the records of each key and window together; windows cover `length` of event time and start every `step`.
@@ -77,6 +72,4 @@ def sliding_window(
         early=early,
         name=name,
     )
-    return split(
-        process([(stream, key)], logic, control=control, bins=bins, store=store, report=report, name=name), name
-    )
+    return split(process([(stream, key)], logic, control=control, bins=bins, name=name), name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from operators.binned import BinnedLogic, CallUp, Key
+from operators.binned import BinnedLogic, CallUp, options_per_bin
 from operators.initial import initial_factory
+from operators.placement import Key, place
 from routing.bin_shelf import Bin
 from routing.bins import Bins
 from routing.commands import Control
-from routing.forwarder import Report
-from routing.stateful import OnBins, ignore
+from routing.options import BinOptions
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -30,24 +30,20 @@ def stateful_binary(
     key: Key,
     other_key: Key,
     initial: Any,
-    control: Stream[Control],
-    bins: int = 256,
-    report: Callable[[Report], None] = ignore,
+    control: Stream[Control] | None = None,
+    bins: int | BinOptions = 256,
     name: str = "stateful_binary",
 ) -> Stream[Any]:
     """Apply the records of two streams to the state of their bin, in the order of their times.
 
     >>> from framework.launch.execute import example
-    >>> from operators.empty import empty
     >>> from operators.to_stream import to_stream
     >>> def stock(time, orders, deliveries, bin):
     ...     bin.state += len(deliveries) - len(orders)
     ...     return [bin.state]
     >>> def build(scope):
     ...     orders, deliveries = to_stream(scope, ["tea"]), to_stream(scope, ["tea", "tea"])
-    ...     return orders.stateful_binary(
-    ...         deliveries, stock, key=str, other_key=str, initial=0, control=empty(scope)
-    ...     ).extract()
+    ...     return orders.stateful_binary(deliveries, stock, key=str, other_key=str, initial=0).extract()
     >>> example(build).rows()[-1]
     1
 
@@ -65,7 +61,6 @@ def stateful_binary(
         initial=initial,
         control=control,
         bins=bins,
-        report=report,
         name=name,
     )
 
@@ -79,9 +74,8 @@ def stateful_binary_input(
     key: Key,
     other_key: Key,
     initial: Any,
-    control: Stream[Control],
-    bins: int = 256,
-    report: Callable[[Report], None] = ignore,
+    control: Stream[Control] | None = None,
+    bins: int | BinOptions = 256,
     name: str = "stateful_binary_input",
 ) -> Stream[Any]:
     """Like `stateful_binary`, with one function for records and another for what they put off.
@@ -89,13 +83,13 @@ def stateful_binary_input(
     `consume(time, rows, other_rows, bin)` takes the records; what it puts off comes to `fold(time, items, bin)` when
     its time is complete.
     """
-    placed = OnBins(control.outlet, bins=Bins(bins), report=report)
+    options = options_per_bin(bins, name)
     logic = BinnedLogic(
         lambda port, time, rows, bin: consume(time, [] if port else rows, rows if port else [], bin),
         fold,
         keys=[key, other_key],
         initial=initial_factory(initial, name),
-        bins=placed.bins,
+        bins=Bins(options.bins),
         name=name,
     )
-    return type(stream)(placed.place([(stream.outlet, key), (other.outlet, other_key)], logic, name))
+    return place([(stream, key), (other, other_key)], lambda: logic, control=control, options=options, name=name)

@@ -11,10 +11,7 @@ from operators.fold import DISCARD
 from operators.process import Timers, process
 from operators.windows.clock import Clock
 from routing.commands import Control
-from routing.forwarder import Report
-from routing.stateful import ignore
-from routing.store.keyed import StoreMaker
-from routing.store.memory import MemoryStore
+from routing.options import BinOptions
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -47,9 +44,7 @@ def stateful_join(
     kind: Literal["inner"] = ...,
     within: int | WithinEventTime | None = ...,
     control: Stream[Control] | None = ...,
-    bins: int = ...,
-    store: StoreMaker = ...,
-    report: Callable[[Report], None] = ...,
+    bins: int | BinOptions = ...,
     name: str = ...,
 ) -> Stream[tuple[T, U]]: ...
 
@@ -64,9 +59,7 @@ def stateful_join(
     kind: Literal["left"],
     within: int | WithinEventTime,
     control: Stream[Control] | None = ...,
-    bins: int = ...,
-    store: StoreMaker = ...,
-    report: Callable[[Report], None] = ...,
+    bins: int | BinOptions = ...,
     name: str = ...,
 ) -> Stream[tuple[T, U | None]]: ...
 
@@ -80,9 +73,7 @@ def stateful_join(
     kind: Literal["inner", "left"] = "inner",
     within: int | WithinEventTime | None = None,
     control: Stream[Control] | None = None,
-    bins: int = 256,
-    store: StoreMaker = MemoryStore,
-    report: Callable[[Report], None] = ignore,
+    bins: int | BinOptions = 256,
     name: str = "stateful_join",
 ) -> Stream[Any]:
     """Pair each record with each of `other` that matches and has an equal key; a pair comes once, with its later half.
@@ -105,7 +96,7 @@ def stateful_join(
     forgotten; a match can then no longer come, so a record is either in pairs or with `None`, never both. For this a
     left join needs a `within`. A record that arrives later than its clock promised matches what is still kept.
 
-    `control`, `bins`, `store` and `report` are those of `process`.
+    `control` and `bins` are those of `stateful_state_machine`.
     """
     if kind not in ("inner", "left"):
         raise UserError(f"operator {name!r} received kind={kind!r}; it is 'inner' or 'left'")
@@ -118,15 +109,7 @@ def stateful_join(
     if interval is not None and interval < 0:
         raise UserError(f"operator {name!r} received within={within!r}; records are at least 0 apart")
     logic = _Join(within, left=kind == "left")
-    return process(
-        [(stream, key), (other, other_key)],
-        logic,
-        control=control,
-        bins=bins,
-        store=store,
-        report=report,
-        name=name,
-    )
+    return process([(stream, key), (other, other_key)], logic, control=control, bins=bins, name=name)
 
 
 _POSITION, _RECORD, _MATCHED = 0, 1, 2

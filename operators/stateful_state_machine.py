@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from operators.fold import Fold, FoldLoop
 from operators.initial import initial_factory
 from operators.pairs import check_pairs, key_of
+from operators.placement import place
 from routing.bins import Bins
 from routing.commands import Control
-from routing.forwarder import Report
+from routing.options import BinOptions
 from routing.pending import Pending
 from routing.shelf import KeyedShelf
-from routing.stateful import OnBins, ignore
-from routing.store.keyed import StoreMaker
-from routing.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -31,10 +29,8 @@ def stateful_state_machine(
     fold: Fold[K, V, S, R],
     *,
     initial: S | Callable[[], S],
-    control: Stream[Control],
-    bins: int = 256,
-    store: StoreMaker = MemoryStore,
-    report: Callable[[Report], None] = ignore,
+    control: Stream[Control] | None = None,
+    bins: int | BinOptions = 256,
     name: str = "stateful_state_machine",
 ) -> Stream[R]:
     """Apply records to the state of their key, in the order of their times, at the worker that owns the key's bin then.
@@ -43,33 +39,31 @@ def stateful_state_machine(
     ...     total += n
     ...     return total, [(word, total)]
     >>> from framework.launch.execute import example
-    >>> from operators.empty import empty
     >>> from operators.to_stream import to_stream
-    >>> def build(scope):
-    ...     words = to_stream(scope, [("tea", 1), ("milk", 1), ("tea", 1)])
-    ...     return words.stateful_state_machine(count, initial=0, control=empty(scope)).extract()
-    >>> example(build).rows()
+    >>> pairs = [("tea", 1), ("milk", 1), ("tea", 1)]
+    >>> example(lambda scope: to_stream(scope, pairs).stateful_state_machine(count, initial=0).extract()).rows()
     [('tea', 1), ('milk', 1), ('tea', 2)]
 
     `fold` and `initial` are those of `state_machine`. `control` is the stream of `Control` commands, brought to all
     workers with `broadcast()`; records wait until no command at their time can still come, so let it advance with, or
-    ahead of, the data. What became of commands is told to `report`, on every worker.
+    ahead of, the data. Without one, an operator of a job listens to the job's own (`Flow.command`), and outside of a
+    job each key stays on the worker that its hash names. The outputs of a time are the same in any case.
 
-    `bins` is the number of bins, a power of two. `store` makes the store of the states on each worker.
+    `bins` is the number of bins, a power of two, or `BinOptions`, which also say where the states are, and who is told
+    what became of commands. All stateful operators have these two parameters.
     """
-    logic = StateMachine(fold, initial_factory(initial, name), Bins(bins), store, name)
-    placement = OnBins(control.outlet, bins=Bins(bins), report=report)
-    return type(stream)(placement.place([(stream.outlet, key_of)], logic, name))  # type: ignore[return-value]
+    options, make = BinOptions.of(bins), initial_factory(initial, name)
+    return place(
+        [(stream, key_of)], lambda: StateMachine(fold, make, options, name), control=control, options=options, name=name
+    )
 
 
 class StateMachine:
     """A fold as the logic of a host."""
 
-    def __init__(
-        self, fold: Fold[Any, Any, Any, Any], make: Callable[[], Any], bins: Bins, store: StoreMaker, name: str
-    ) -> None:
+    def __init__(self, fold: Fold[Any, Any, Any, Any], make: Callable[[], Any], options: BinOptions, name: str) -> None:
         self.pending = Pending()
-        self._store = store(bins)
+        self._store = options.store(Bins(options.bins))
         self.shelf = KeyedShelf(self._store, self.pending)
         self._loop = FoldLoop(fold, make, name)
         self._name = name

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from operators.binned import BinnedLogic, Key
+from operators.binned import BinnedLogic, options_per_bin
 from operators.initial import initial_factory
+from operators.placement import Key, place
 from routing.bin_shelf import Bin
 from routing.bins import Bins
 from routing.commands import Control
-from routing.forwarder import Report
-from routing.stateful import OnBins, ignore
+from routing.options import BinOptions
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -28,15 +28,13 @@ def stateful_unary(
     *,
     key: Key,
     initial: Any,
-    control: Stream[Control],
-    bins: int = 256,
-    report: Callable[[Report], None] = ignore,
+    control: Stream[Control] | None = None,
+    bins: int | BinOptions = 256,
     name: str = "stateful_unary",
 ) -> Stream[Any]:
     """Apply records to the state of their bin, in the order of their times.
 
     >>> from framework.launch.execute import example
-    >>> from operators.empty import empty
     >>> from operators.to_stream import to_stream
     >>> def remind(time, rows, bin):
     ...     for row in rows:
@@ -45,8 +43,7 @@ def stateful_unary(
     ...             bin.put_off(time + 2, row)
     ...     return [(time, row) for row in rows]
     >>> def build(scope):
-    ...     names = to_stream(scope, ["tea"])
-    ...     return names.stateful_unary(remind, key=str, initial=dict, control=empty(scope)).extract()
+    ...     return to_stream(scope, ["tea"]).stateful_unary(remind, key=str, initial=dict).extract()
     >>> example(build).by_time()
     {0: [(0, 'tea')], 2: [(2, 'tea')]}
 
@@ -55,11 +52,10 @@ def stateful_unary(
     put records off with `bin.put_off(later, record)`: they come to `fold` again when that time is complete.
 
     `key(record)` decides the bin. `initial` is the state of a new bin: a value that cannot change, or a function that
-    makes one. A state moves as the codec encodes it; a `dict` moves entry by entry.
+    makes one. A state moves as the codec encodes it; a `dict` moves entry by entry. It is in memory: a `store` is for
+    operators with a state per key.
     """
-    return stream.stateful_unary_input(
-        fold, fold, key=key, initial=initial, control=control, bins=bins, report=report, name=name
-    )
+    return stream.stateful_unary_input(fold, fold, key=key, initial=initial, control=control, bins=bins, name=name)
 
 
 def stateful_unary_input(
@@ -69,9 +65,8 @@ def stateful_unary_input(
     *,
     key: Key,
     initial: Any,
-    control: Stream[Control],
-    bins: int = 256,
-    report: Callable[[Report], None] = ignore,
+    control: Stream[Control] | None = None,
+    bins: int | BinOptions = 256,
     name: str = "stateful_unary_input",
 ) -> Stream[Any]:
     """Like `stateful_unary`, with one function for records and another for what they put off.
@@ -79,13 +74,13 @@ def stateful_unary_input(
     `consume(time, rows, bin)` takes the records; what it puts off, of whatever type, comes to `fold(time, items, bin)`
     when its time is complete.
     """
-    placed = OnBins(control.outlet, bins=Bins(bins), report=report)
+    options = options_per_bin(bins, name)
     logic = BinnedLogic(
         lambda _, time, rows, bin: consume(time, rows, bin),
         fold,
         keys=[key],
         initial=initial_factory(initial, name),
-        bins=placed.bins,
+        bins=Bins(options.bins),
         name=name,
     )
-    return type(stream)(placed.place([(stream.outlet, key)], logic, name))
+    return place([(stream, key)], lambda: logic, control=control, options=options, name=name)

@@ -86,15 +86,13 @@ class Stream(Generic[T]):
     aggregate = aggregate
     state_machine = state_machine
 
-    # On bins that move between workers
+    # On bins that can move between workers
     stateful_state_machine = stateful_state_machine
     stateful_unary = stateful_unary
     stateful_unary_input = stateful_unary_input
     stateful_binary = stateful_binary
     stateful_binary_input = stateful_binary_input
     distribute = distribute
-
-    # On bins, or fixed by hash
     tumbling_window = tumbling_window
     sliding_window = sliding_window
     session_window = session_window

@@ -9,10 +9,7 @@ from operators.windows.aggregation import Aggregation
 from operators.windows.clock import Clock
 from operators.windows.result import Windowed
 from routing.commands import Control
-from routing.forwarder import Report
-from routing.stateful import ignore
-from routing.store.keyed import StoreMaker
-from routing.store.memory import MemoryStore
+from routing.options import BinOptions
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -34,9 +31,7 @@ def tumbling_window(
     early: Literal["epoch"] | None = None,
     offset: int = 0,
     control: Stream[Control] | None = None,
-    bins: int = 256,
-    store: StoreMaker = MemoryStore,
-    report: Callable[[Report], None] = ignore,
+    bins: int | BinOptions = 256,
     name: str = "tumbling_window",
 ) -> Windowed[K, T, R]:
     """Put the records of each key and window together; windows cover `length` of event time, one after the other.
@@ -71,7 +66,7 @@ def tumbling_window(
     result at the end of each epoch that brings it records, with `pane` `EARLY`.
 
     The results of an epoch depend neither on the order of its records, if `aggregation` does not, nor on the number of
-    workers or where bins are. `control`, `bins`, `store` and `report` are those of `process`.
+    workers or where bins are. `control` and `bins` are those of `stateful_state_machine`.
     """
     return stream.sliding_window(
         aggregation,
@@ -85,7 +80,5 @@ def tumbling_window(
         offset=offset,
         control=control,
         bins=bins,
-        store=store,
-        report=report,
         name=name,
     )

@@ -60,9 +60,9 @@ class BinShelf:
         found.enter(time)
         return found
 
-    def bins(self) -> list[BinId]:
-        """The bins that have been used."""
-        return list(self._bins)
+    def bins(self) -> dict[BinId, int]:
+        """The bins that have been used, with their numbers of keys: a state that is no dictionary counts as one."""
+        return {bin_id: len(used.state) if type(used.state) is dict else 1 for bin_id, used in self._bins.items()}
 
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         """Take a bin's state out, piece by piece."""

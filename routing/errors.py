@@ -13,5 +13,9 @@ class BinCountInvalid(UserError):
     """A number of bins that keys cannot be spread over by the top bits of their hash."""
 
 
+class BinOptionsInvalid(UserError):
+    """Options of a stateful operator that cannot be."""
+
+
 class PlanInvalid(UserError):
     """A plan, or what one should be made from, contradicts itself or the owners of the bins."""

@@ -79,6 +79,9 @@ def size_of(message: StateMessage) -> int:
 class Shelf(Protocol):
     """Where the bins of one operator on one worker are."""
 
+    def bins(self) -> dict[BinId, int]:
+        """The bins that hold anything, with their numbers of keys."""
+
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         """Take a bin's state out, piece by piece; nobody else uses the bin meanwhile."""
 

@@ -17,6 +17,10 @@ class KeyedShelf:
         self._store = store
         self._pending = pending
 
+    def bins(self) -> dict[BinId, int]:
+        """The bins that hold anything, with their numbers of keys."""
+        return self._store.bins()
+
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         """Take a bin's state out, piece by piece."""
         return self._store.extract(bin_id, chunk_bytes_max)

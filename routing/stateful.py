@@ -14,26 +14,23 @@ acknowledgements can result in anything at F's outputs, so there is no loop in t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.pact import Direct, Exchange, Pipeline
 from framework.dataflow.scope import Outlet
-from framework.errors import GraphError
 from framework.membership import WorkerId
 from routing.bins import Bins
-from routing.forwarder import ByBin, Forwarder, Inputs, Outputs, Report
+from routing.forwarder import ByBin, Forwarder, Inputs, Outputs
 from routing.hashing import stable_hash
 from routing.host import Host, Logic
-from routing.migration import CHUNK_BYTES_MAX, IN_FLIGHT_BYTES_MAX, Shipper
+from routing.migration import Shipper
+from routing.options import BinOptions
+from routing.registry import BinnedOperator, enlist
 from routing.router import Router
 
 Key = Callable[[Any], Any]
-
-
-def ignore(report: Report) -> None:
-    """What becomes of control commands unless someone wants to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +38,18 @@ class OnBins:
     """Place an operator's keys on bins that control commands can move."""
 
     control: Outlet
-    bins: Bins = field(default_factory=Bins)
-    chunk_bytes_max: int = CHUNK_BYTES_MAX
-    in_flight_bytes_max: int = IN_FLIGHT_BYTES_MAX
-    report: Callable[[Report], None] = ignore
+    options: BinOptions
 
     def place(self, streams: Sequence[tuple[Outlet, Key]], logic: Logic, name: str) -> Outlet:
-        """Run `logic` on the records of `streams`."""
-        scope = streams[0][0].scope
-        if scope.domain.depth:
-            raise GraphError(
-                f"operator {name!r} keeps bins and works in a dataflow's outermost scope, not in iterations"
-            )
+        """Run `logic` on the records of `streams`, which are of a scope whose times are epochs."""
+        scope, options, bins = streams[0][0].scope, self.options, Bins(self.options.bins)
         worker = scope.worker
-        router = Router(worker.id, self.bins.initial_owners(worker.members.workers))
+        router = Router(worker.id, bins.initial_owners(worker.members.workers))
         shipper = Shipper(
             worker.id,
             logic.shelf,
-            chunk_bytes_max=self.chunk_bytes_max,
-            in_flight_bytes_max=self.in_flight_bytes_max,
+            chunk_bytes_max=options.chunk_bytes_max,
+            in_flight_bytes_max=options.in_flight_bytes_max,
         )
         forward = scope.operator(f"{name}: route")
         data_in = [forward.input(outlet, Pipeline()) for outlet, _ in streams]
@@ -79,7 +69,7 @@ class OnBins:
 
         host_builder = scope.operator(name)
         host_in = [
-            host_builder.input(outlet, ByBin(router, self.bins, key))
+            host_builder.input(outlet, ByBin(router, bins, key))
             for (_, outlet), (_, key) in zip(routed, streams, strict=True)
         ]
         state_in = host_builder.input(state, Direct(_target))
@@ -99,21 +89,25 @@ class OnBins:
             Outputs(data_out, state_out),
             members=lambda: worker.members,
             after_shipping=host.release,
-            report=self.report,
+            report=options.report,
         )
         forward.build(lambda _: forwarder.activate)
         host_builder.build(lambda _: host.activate)
+        held = host_builder.operator
+        enlist(worker, held, BinnedOperator(name, held.path, bins, router, logic.shelf.bins))
         return results
 
 
 @dataclass(frozen=True, slots=True)
 class ByHash:
-    """Fix each key to a worker by its hash: the baseline that bins are measured against."""
+    """Leave each bin where `OnBins` begins with it: the baseline that moving is measured against."""
+
+    bins: Bins
 
     def place(self, streams: Sequence[tuple[Outlet, Key]], logic: Logic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`."""
         builder = streams[0][0].scope.operator(name)
-        data = [builder.input(outlet, Exchange(_by_hash(key))) for outlet, key in streams]
+        data = [builder.input(outlet, Exchange(_bin_of(self.bins, key))) for outlet, key in streams]
         output, results = builder.output()
         host = Host(builder.operator, logic, data, None, output, None)
         builder.build(lambda _: host.activate)
@@ -123,8 +117,10 @@ class ByHash:
 Placement = OnBins | ByHash
 
 
-def _by_hash(key: Key) -> Callable[[Any], int]:
-    return lambda record: stable_hash(key(record))
+def _bin_of(bins: Bins, key: Key) -> Callable[[Any], int]:
+    """A route that the pact takes modulo the workers: the first owner of a bin. Hot path."""
+    shift = bins.shift
+    return lambda record: stable_hash(key(record)) >> shift
 
 
 def _target(message: Any) -> WorkerId:

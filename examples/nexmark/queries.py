@@ -31,11 +31,10 @@ from examples.nexmark.semantics import (
     euro,
     window_end,
 )
-from operators import DISCARD, Stream
+from operators import DISCARD, BinOptions, Stream
 from operators.process import Process, Timers, process
 from routing.bin_shelf import Bin
 from routing.commands import Control
-from routing.forwarder import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,10 @@ class House:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Where state is kept: on how many bins, which commands move them, and who hears what became of these."""
+    """Where state is kept: on which bins, and which commands move them."""
 
     control: Stream[Control]
-    bins: int
-    report: Callable[[Report], None]
+    bins: int | BinOptions
 
 
 Query = Callable[[House, Keep, Settings], Stream[Any]]
@@ -99,7 +97,6 @@ def q3(house: House, keep: Keep, settings: Settings) -> Stream[LocalItem]:
         initial=dict,
         control=keep.control,
         bins=keep.bins,
-        report=keep.report,
         name="local items",
     )
 
@@ -144,7 +141,6 @@ def q8(house: House, keep: Keep, settings: Settings) -> Stream[NewSeller]:
         _NewSellers(settings),
         control=keep.control,
         bins=keep.bins,
-        report=keep.report,
         name="new sellers",
     )
 
@@ -201,7 +197,6 @@ def sales(house: House, keep: Keep, settings: Settings) -> Stream[Sale]:
         initial=dict,
         control=keep.control,
         bins=keep.bins,
-        report=keep.report,
         name="sales",
     )
 
@@ -265,7 +260,7 @@ class _NewSellers:
 
 
 def _by_key(stream: Stream[Any], logic: Process, keep: Keep, *, key: Callable[[Any], Any], name: str) -> Stream[Any]:
-    return process([(stream, key)], logic, control=keep.control, bins=keep.bins, report=keep.report, name=name)
+    return process([(stream, key)], logic, control=keep.control, bins=keep.bins, name=name)
 
 
 Ranked = tuple[int, int, Any]
@@ -303,7 +298,6 @@ def _highest(
         initial=dict,
         control=keep.control,
         bins=keep.bins,
-        report=keep.report,
         name=name,
     )
 
@@ -348,7 +342,6 @@ def _sliding_counts(bids: Stream[tuple[int, int]], keep: Keep, settings: Setting
         initial=dict,
         control=keep.control,
         bins=keep.bins,
-        report=keep.report,
         name="bids per window",
     )
 

@@ -24,7 +24,7 @@ from examples.nexmark.semantics import Settings
 from framework.launch.config import add_flags
 from framework.membership import WorkerId
 from framework.progress.order import Time
-from operators import ControlInput, Extracted, Input, Probe, Worker, execute_from_args, to_stream
+from operators import BinOptions, ControlInput, Extracted, Input, Probe, Worker, execute_from_args, to_stream
 from routing.bins import BinId
 from routing.commands import Instruction, Map, Move
 from routing.forwarder import Report
@@ -85,7 +85,7 @@ def answer(worker: Worker, query: str, epochs: list[list[Event]], run: Run) -> t
     control, probe, moved = ControlInput(), Probe(), Moved()
     with worker.dataflow(query) as scope:
         house = House(people.stream(scope), auctions.stream(scope), bids.stream(scope))
-        keep = Keep(control.stream(scope).broadcast(), run.bins, moved.report)
+        keep = Keep(control.stream(scope).broadcast(), BinOptions(run.bins, report=moved.report))
         answers = QUERIES[query](house, keep, run.settings).probe(probe).extract()
 
     commands = migrations(len(epochs), run.bins, worker.peers) if worker.index == 0 else {}

@@ -15,7 +15,8 @@ from typing import Any
 
 from framework.errors import UserError
 from operators.fold import DISCARD
-from operators.process import Key, Timers
+from operators.placement import Key
+from operators.process import Timers
 from operators.windows.aggregation import Aggregation
 from operators.windows.aligned import check_options, pane_of
 from operators.windows.clock import Clock

@@ -1,8 +1,8 @@
 """`.hailer`: how the `hailer` command finds the jobs that were started in a directory.
 
 Each running job has a folder of its own there, by its name: `job.json` says where its admin endpoint is and which
-process supervises it, `token` (mode 0600) is what a request must show. A job that ends removes its folder; what a killed
-one left behind is known by its process id and start time, and makes way for the next.
+process supervises it, `token` (mode 0600) is what a request must show. A job that ends removes its folder; what a
+killed one left behind is known by its process id and start time, and makes way for the next.
 """
 
 from __future__ import annotations

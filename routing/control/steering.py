@@ -33,7 +33,10 @@ class Commander(Protocol):
     """A job's dataflow on one worker, as far as it takes commands."""
 
     worker: Worker
-    control: Fed | None
+
+    @property
+    def control(self) -> Fed | None:
+        """The input of the job's own control stream, if an operator listens to it."""
 
     @property
     def commanding(self) -> bool:

@@ -28,7 +28,7 @@ WRITES = """
 
 COUNTS = """
     import sys
-    from operators import Input, Probe, empty, execute_from_args
+    from operators import BinOptions, Input, Probe, execute_from_args
     from routing.store.rocks import MIB, RocksStore
 
     def count(word, n, total):
@@ -42,7 +42,7 @@ COUNTS = """
     def main(worker):
         words, probe, totals = Input(), Probe(), {}
         with worker.dataflow() as scope:
-            counts = words.stream(scope).stateful_state_machine(count, initial=0, control=empty(scope), store=store)
+            counts = words.stream(scope).stateful_state_machine(count, initial=0, bins=BinOptions(store=store))
             counts.inspect_batch(lambda _, rows: totals.update(rows)).probe(probe)
         for epoch in range(3):
             words.send_batch([("tea", 1), ("milk", 1), ("tea", 1)])
@@ -61,7 +61,7 @@ COUNTS = """
 
 MOVES = """
     import sys
-    from operators import ControlInput, Input, Probe, execute_from_args
+    from operators import BinOptions, ControlInput, Input, Probe, execute_from_args
     from routing.store.memory import MemoryStore
     from routing.store.rocks import MIB, RocksStore
 
@@ -81,8 +81,7 @@ MOVES = """
                     append,
                     initial=list,
                     control=control.stream(scope).broadcast(),
-                    bins=16,
-                    store=rocks if worker.index == 0 else MemoryStore,
+                    bins=BinOptions(16, store=rocks if worker.index == 0 else MemoryStore),
                 )
                 .inspect_batch(lambda _, rows: states.update(rows))
                 .probe(probe)

@@ -17,7 +17,7 @@ from framework.membership import WorkerId
 from framework.simulation.cluster import Pace, SimulatedCluster
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
-from operators import ControlInput, Input
+from operators import BinOptions, ControlInput, Input
 from operators.binned import BinnedLogic
 from operators.fold import DISCARD
 from operators.stateful_state_machine import StateMachine
@@ -183,14 +183,15 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
 
         with worker.dataflow() as scope:
             streams = [input.stream(scope) for input in inputs]
-            placed = OnBins(
-                control.stream(scope).broadcast().outlet,
-                Bins(shape.bins),
+            options = BinOptions(
+                shape.bins,
+                shape.stores[worker.index],
+                report,
                 shape.chunk_bytes_max,
                 shape.in_flight_bytes_max,
-                report,
             )
-            outlet = placed.place([(stream.outlet, _key) for stream in streams], _logic(shape, worker.index), "bins")
+            placed = OnBins(control.stream(scope).broadcast().outlet, options)
+            outlet = placed.place([(stream.outlet, _key) for stream in streams], _logic(shape.kind, options), "bins")
             Stream[Any](outlet).inspect_time(keep)
         yield
         for epoch in range(shape.epochs):
@@ -235,8 +236,7 @@ def _key(row: Row) -> str:
     return row[0]
 
 
-def _logic(shape: Shape, worker: int) -> Logic:
-    bins = Bins(shape.bins)
-    if shape.kind == "machine":
-        return StateMachine(count, lambda: 0, bins, shape.stores[worker], "bins")
-    return BinnedLogic(remember, recall, keys=[_key, _key], initial=dict, bins=bins, name="bins")
+def _logic(kind: str, options: BinOptions) -> Logic:
+    if kind == "machine":
+        return StateMachine(count, lambda: 0, options, "bins")
+    return BinnedLogic(remember, recall, keys=[_key, _key], initial=dict, bins=Bins(options.bins), name="bins")

@@ -25,13 +25,11 @@ from framework.membership import WorkerId
 from framework.simulation.cluster import Pace, SimulatedCluster
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
-from operators import ControlInput, Input, binned
-from routing import stateful
+from operators import BinOptions, ControlInput, Input, binned
 from routing.bin_shelf import Bin, BinShelf
 from routing.bins import BinId, Bins
 from routing.commands import Configuration, Move
 from routing.forwarder import Report
-from routing.migration import Shipper
 from routing.pending import Pending
 from routing.router import Installation
 from routing.shelf import KeyedShelf
@@ -97,7 +95,6 @@ class Scenario:
 class Witness:
     """Sees what the operators of one run do: who uses which bin when, what is left in the end, what is reported."""
 
-    sizes: dict[str, int]
     building: WorkerId | None = None
     """Whose dataflow is being built."""
     used: defaultdict[tuple[int, BinId], set[WorkerId]] = field(default_factory=lambda: defaultdict(set))
@@ -111,7 +108,6 @@ class Witness:
 
     def patches(self) -> Iterable[Any]:
         """Have operators make what they are made of here."""
-        yield patch.object(stateful, "Shipper", self._shipper)
         yield patch.object(binned, "BinShelf", self._bin_shelf)
         yield patch.object(import_module("operators.process"), "KeyedShelf", self._keyed_shelf)
 
@@ -146,9 +142,6 @@ class Witness:
         """Raise unless all that was put off was done."""
         assert [pending.first() for pending in self.pendings] == [None] * len(self.pendings)
 
-    def _shipper(self, worker: WorkerId, shelf: Any, **_: Any) -> Shipper:
-        return Shipper(worker, shelf, **self.sizes)
-
     def _bin_shelf(self, initial: Any, pending: Pending) -> BinShelf:
         assert self.building is not None
         worker, used = self.building, self.used
@@ -172,9 +165,7 @@ def run_seed(query: str, seed: int, *, trace_moves: int = 0) -> Witness:
     """Raise unless everything holds on the way and the answers are the oracle's."""
     scenario = Scenario.of(query, seed)
     events = scenario.generator.events(0, scenario.events)
-    witness = Witness(
-        {"chunk_bytes_max": scenario.chunk_bytes_max, "in_flight_bytes_max": scenario.in_flight_bytes_max}
-    )
+    witness = Witness()
     cluster = SimulatedCluster(
         workers=scenario.workers,
         seed=seed,
@@ -192,7 +183,13 @@ def run_seed(query: str, seed: int, *, trace_moves: int = 0) -> Witness:
         with worker.dataflow(query) as scope:
             house = House(*(input.stream(scope) for input in inputs.values()))
             commands = control.stream(scope).broadcast()
-            keep = Keep(commands, scenario.bins, lambda what: witness.report(worker.id, what))
+            options = BinOptions(
+                scenario.bins,
+                report=lambda what: witness.report(worker.id, what),
+                chunk_bytes_max=scenario.chunk_bytes_max,
+                in_flight_bytes_max=scenario.in_flight_bytes_max,
+            )
+            keep = Keep(commands, options)
             answer = QUERIES[query](house, keep, scenario.settings)
             answer.inspect_batch(lambda time, rows: answers[time].extend(rows))
         yield

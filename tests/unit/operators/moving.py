@@ -11,7 +11,7 @@ from typing import Any
 from framework.simulation.cluster import Pace, SimulatedCluster
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
-from operators import ControlInput, Input, Stream
+from operators import BinOptions, ControlInput, Input, Stream
 from routing.bins import BinId, Bins
 from routing.commands import Control
 from routing.router import Installation
@@ -75,8 +75,9 @@ def run_moving(build: Build, feed: Feed, *, seed: int) -> Moved:
         with worker.dataflow() as scope:
             streams = [input.stream(scope) for input in inputs]
             commands: Stream[Control] = control.stream(scope).broadcast()
-            on_bins = {"control": commands, "bins": bins, "store": store, "report": report}
-            for options, outcome in ((on_bins, moved.on_bins), ({"store": store}, moved.by_hash)):
+            on_bins = {"control": commands, "bins": BinOptions(bins, store, report)}
+            fixed = {"bins": BinOptions(store=store)}
+            for options, outcome in ((on_bins, moved.on_bins), (fixed, moved.by_hash)):
                 for part, output in enumerate(build(streams, options)):
                     output.inspect_time(partial(_keep, outcome, part))
         yield

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread, Timer
 
 import pytest
 
-from framework.errors import ConfigError, DuplicateName, GraphError, OperatorFailed
-from operators import Flow, Job
-from operators.drive import epochs
+from framework.errors import ConfigError, DuplicateName, GraphError, InputClosed, OperatorFailed
+from framework.launch.config import Config
+from framework.membership import WorkerId
+from operators import BinOptions, Flow, Job, Worker, execute
+from operators.drive import drive, epochs
 from operators.job_files import lines
+from routing.bins import BinId
+from routing.commands import Instruction, Map, Move
+from routing.router import Installation
 
 
 def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
@@ -55,6 +64,144 @@ def test_an_endless_source_is_not_read_ahead_of_the_outputs():
 
     assert len(job.run({"in": source()}, epoch_records=1)["out"]) == 1000
     assert max(lag) <= 18
+
+
+BINS = 8
+EPOCHS = 40
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_bins_move_by_command_while_a_job_runs(threads: int):
+    """Commands come from another thread, at epochs that the source decides on; the counts are those of a plain loop."""
+    flows: dict[int, Flow] = {}
+    shipped: list[int] = []
+
+    def report(outcome: object) -> None:
+        if isinstance(outcome, Installation):
+            shipped.extend(ship.bin_id for ship in outcome.ships)
+
+    job = Job("moving")
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flows[flow.worker.index] = flow
+        pairs = flow.input("words").map(lambda word: (word, 1))
+        counts = pairs.stateful_state_machine(count, initial=0, bins=BinOptions(BINS, report=report))
+        again = counts.map(lambda pair: (pair[0][0], 1)).stateful_state_machine(count, initial=0, bins=BINS)
+        flow.output("words", counts)
+        flow.output("letters", again)
+
+    def words() -> Iterator[str]:
+        for epoch in range(EPOCHS):
+            if epoch % 4 == 1:
+                ask(flows[0], Map(tuple(WorkerId((bin_id + epoch // 4) % threads) for bin_id in range(BINS))))
+            elif epoch % 4 == 2:
+                ask(flows[0], *(Move(BinId(bin_id), WorkerId(epoch % threads)) for bin_id in (epoch % BINS, 7)))
+            yield from (f"{'abcdefg'[n % 7]}{n % 11}" for n in range(epoch, epoch + 10))
+
+    outputs = job.run({"words": words()}, threads=threads, epoch_records=10)
+    expected: dict[str, list[tuple[int, tuple[str, int]]]] = {"words": [], "letters": []}
+    totals: dict[str, Counter[str]] = {"words": Counter(), "letters": Counter()}
+    for epoch in range(EPOCHS):
+        for n in range(epoch, epoch + 10):
+            for name, key in (("words", f"{'abcdefg'[n % 7]}{n % 11}"), ("letters", "abcdefg"[n % 7])):
+                totals[name][key] += 1
+                expected[name].append((epoch, (key, totals[name][key])))
+    assert {name: sorted(rows) for name, rows in outputs.items()} == {
+        name: sorted(rows) for name, rows in expected.items()
+    }
+    assert len(shipped) > 5 * BINS
+
+
+def ask(flow: Flow, *instructions: Instruction) -> None:
+    """Ask for instructions as a control plane would, from a thread of its own."""
+    thread = Thread(target=flow.command, args=instructions)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_every_worker_may_feed_a_job_whose_bins_move():
+    """Only the first worker's control stream goes along; the others' must not hold anything up."""
+    job, counts = Job("all feed"), list[tuple[str, int]]()
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flow.output("counts", flow.input("pairs").stateful_state_machine(count, initial=0, bins=2))
+
+    def main(worker: Worker) -> None:
+        flow = job.build(worker, lambda name: lambda epoch, rows: counts.extend(rows))
+        if flow.commanding:
+            flow.command(Map((WorkerId(1), WorkerId(0))))
+        drive(flow, {"pairs": epochs([("tea", 1)] * 50, 1)})
+
+    execute(main, Config(threads=2))
+    assert sorted(counts) == [("tea", total) for total in range(1, 101)]
+
+
+def test_a_command_wakes_a_worker_that_is_parked():
+    job = Job("parked")
+    seen: list[object] = []
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flow.output("counts", flow.input("pairs").stateful_state_machine(count, initial=0, bins=2))
+        flow.commands().inspect(lambda control: seen.append(control.instruction))
+
+    def main(worker: Worker) -> float:
+        flow = job.build(worker, lambda name: lambda epoch, rows: None)
+        for _ in range(10):
+            worker.step()
+        started_s = time.monotonic()
+        Timer(0.1, lambda: flow.command(Move(BinId(1), WorkerId(0)))).start()
+        while not seen and time.monotonic() - started_s < 30:
+            worker.step_or_park(20)
+        return time.monotonic() - started_s
+
+    [seconds] = execute(main)
+    assert seen == [Move(BinId(1), WorkerId(0))]
+    assert seconds < 10
+
+
+def test_what_was_asked_for_before_the_inputs_end_is_sent_and_afterwards_asking_is_an_error():
+    job = Job("ending")
+    installed: list[object] = []
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        options = BinOptions(2, report=installed.append)
+        flow.output("counts", flow.input("pairs").stateful_state_machine(count, initial=0, bins=options))
+
+    def main(worker: Worker) -> None:
+        flow = job.build(worker, lambda name: lambda epoch, rows: None)
+
+        def source() -> Iterator[list[tuple[str, int]]]:
+            yield [("tea", 1)]
+            yield [("tea", 1)]
+            flow.command(Map((WorkerId(1), WorkerId(1))))
+
+        if worker.index == 0:
+            drive(flow, {"pairs": source()})
+            with pytest.raises(InputClosed, match="inputs of this job have ended, and its bins move no more"):
+                flow.command(Map((WorkerId(0), WorkerId(0))))
+        else:
+            drive(flow, {})
+            with pytest.raises(GraphError, match="worker 1 sends no commands, worker 0 does; ask its flow"):
+                flow.command(Map((WorkerId(0), WorkerId(0))))
+
+    execute(main, Config(threads=2))
+    times = [(it.time, len(it.ships)) for it in installed if isinstance(it, Installation)]
+    assert sorted(times) == [(2, 0), (2, 1)]
+
+
+def test_a_job_whose_operators_do_not_listen_takes_no_commands():
+    def main(worker: Worker) -> None:
+        flow = wordcount().build(worker, lambda name: lambda epoch, rows: None)
+        assert flow.control is None
+        with pytest.raises(GraphError, match="no operator of this job listens to commands"):
+            flow.command(Move(BinId(1), WorkerId(0)))
+
+    execute(main)
 
 
 def test_names_are_given_once():

@@ -13,7 +13,18 @@ import pytest
 from framework.errors import UserError
 from framework.launch.execute import example, execute
 from framework.wire.codec import encode_value
-from operators import EpochClock, Input, Late, Pane, WatermarkClock, Window, counting, iterator_source, reducing
+from operators import (
+    BinOptions,
+    EpochClock,
+    Input,
+    Late,
+    Pane,
+    WatermarkClock,
+    Window,
+    counting,
+    iterator_source,
+    reducing,
+)
 from routing.bins import Bins
 from routing.store.memory import MemoryStore
 from tests.unit.operators.moving import Feed, Outcome, run_moving
@@ -107,7 +118,13 @@ def test_a_session_that_goes_on_does_not_take_more_and_more_memory():
         events = Input[int]()
         with worker.dataflow() as scope:
             events.stream(scope).session_window(
-                counting(), gap=20, key=lambda _: "k", event_time=int, clock=EpochClock(10), early="epoch", store=store
+                counting(),
+                gap=20,
+                key=lambda _: "k",
+                event_time=int,
+                clock=EpochClock(10),
+                early="epoch",
+                bins=BinOptions(store=store),
             )
         for epoch in range(50):
             events.send(epoch * 10)

@@ -11,7 +11,7 @@ import pytest
 
 from framework.errors import UserError
 from framework.launch.execute import example, execute
-from operators import EpochClock, Input, Probe, WatermarkClock, WithinEventTime, iterator_source
+from operators import BinOptions, EpochClock, Input, Probe, WatermarkClock, WithinEventTime, iterator_source
 from routing.bins import Bins
 from routing.store.memory import MemoryStore
 from tests.unit.operators.moving import Outcome, Rows, by_epoch, run_moving
@@ -122,7 +122,7 @@ def test_records_are_kept_as_long_as_they_can_match():
         left, right, probe = Input[str](), Input[str](), Probe()
         with worker.dataflow() as scope:
             left.stream(scope).stateful_join(
-                right.stream(scope), key=str, other_key=str, within=2, store=store, bins=1
+                right.stream(scope), key=str, other_key=str, within=2, bins=BinOptions(1, store)
             ).probe(probe)
         left.send("a")
         right.send("b")

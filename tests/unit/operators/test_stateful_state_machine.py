@@ -9,7 +9,7 @@ import pytest
 from framework.errors import OperatorFailed
 from framework.launch.execute import example
 from framework.membership import WorkerId
-from operators import DISCARD, empty, iterator_source, to_stream
+from operators import DISCARD, BinOptions, empty, iterator_source, to_stream
 from operators.errors import FoldMisreturned, RecordNotPair, SharedInitial
 from routing.bins import BinId
 from routing.commands import Control, Move, Refused
@@ -64,7 +64,9 @@ def test_on_a_cluster_commands_move_bins_and_bad_ones_are_refused_everywhere(see
         first = scope.worker.index == 0
         control = iterator_source(scope, commands if first else []).broadcast()
         words = iterator_source(scope, [(epoch, [("a", 1), ("b", 1), ("c", 1)]) for epoch in range(5)])
-        counts = words.stateful_state_machine(count, initial=0, control=control, bins=2, report=reports.append)
+        counts = words.stateful_state_machine(
+            count, initial=0, control=control, bins=BinOptions(2, report=reports.append)
+        )
         return counts.verify(words.state_machine(count, initial=0)).extract()
 
     totals = merged(run(build, seed=seed))

@@ -13,6 +13,7 @@ from framework.errors import UserError
 from framework.launch.execute import example, execute
 from operators import (
     Aggregation,
+    BinOptions,
     EpochClock,
     Input,
     Late,
@@ -134,7 +135,7 @@ def test_a_late_record_for_a_key_that_was_forgotten_leaves_nothing_behind():
         stores.append(WatchedStore(bins))
         return stores[0]
 
-    tumble([[], [], [("a", 1)]], store=store)
+    tumble([[], [], [("a", 1)]], bins=BinOptions(store=store))
     assert stores[0].keys_left == 0
 
 
@@ -150,7 +151,13 @@ def test_state_is_kept_until_lateness_is_over_and_not_longer():
         events, probe = Input[Any](), Probe()
         with worker.dataflow() as scope:
             windows = events.stream(scope).tumbling_window(
-                counting(), length=10, key=of_key, event_time=at, clock=EpochClock(5), lateness=10, store=store, bins=1
+                counting(),
+                length=10,
+                key=of_key,
+                event_time=at,
+                clock=EpochClock(5),
+                lateness=10,
+                bins=BinOptions(1, store),
             )
             windows.results.probe(probe)
         events.send_batch([("a", 0), ("b", 9), ("b", 10)])

@@ -1,0 +1,44 @@
+"""Which operators of a worker have bins: what a control plane shows and moves.
+
+An operator is listed from when it is built until it ends. Ask in the worker's own thread: routers and stores are its.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from framework.dataflow.operator import BuiltOperator
+from framework.worker.worker import Worker
+from routing.bins import BinId, Bins
+from routing.router import Router
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinnedOperator:
+    """An operator on bins, on one worker."""
+
+    name: str
+    path: str
+    """Where it is in the worker's dataflows; no other operator has the same."""
+    bins: Bins
+    router: Router
+    """Who owns which bin, and what will change that."""
+    keys_per_bin: Callable[[], dict[BinId, int]]
+    """The bins that hold anything on this worker, with their numbers of keys."""
+
+
+_listed: WeakKeyDictionary[Worker, list[BinnedOperator]] = WeakKeyDictionary()
+
+
+def operators_on(worker: Worker) -> list[BinnedOperator]:
+    """The operators with bins that run on a worker, in the order in which they were built."""
+    return list(_listed.get(worker, ()))
+
+
+def enlist(worker: Worker, operator: BuiltOperator, binned: BinnedOperator) -> None:
+    """List an operator on bins until `operator`, which holds them, is shut down."""
+    listed = _listed.setdefault(worker, [])
+    listed.append(binned)
+    operator.on_shut_down.append(lambda: listed.remove(binned))
