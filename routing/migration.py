@@ -110,6 +110,8 @@ class Shipper:
         in_flight_bytes_max: int = IN_FLIGHT_BYTES_MAX,
     ) -> None:
         self.in_flight_bytes = 0
+        self.shipped_bytes = 0
+        """All that has left so far."""
         self._worker = worker
         self._shelf = shelf
         self._chunk_bytes_max = chunk_bytes_max
@@ -139,6 +141,7 @@ class Shipper:
             if self.in_flight_bytes and self.in_flight_bytes + size > self._in_flight_bytes_max:
                 return
             self.in_flight_bytes += size
+            self.shipped_bytes += size
             message, self._next = self._next, None
             yield time, message
 

@@ -27,6 +27,8 @@ class BinnedOperator:
     """Who owns which bin, and what will change that."""
     keys_per_bin: Callable[[], dict[BinId, int]]
     """The bins that hold anything on this worker, with their numbers of keys."""
+    shipped_bytes: Callable[[], int]
+    """How much state has left this worker so far."""
 
 
 _listed: WeakKeyDictionary[Worker, list[BinnedOperator]] = WeakKeyDictionary()

@@ -94,7 +94,8 @@ class OnBins:
         forward.build(lambda _: forwarder.activate)
         host_builder.build(lambda _: host.activate)
         held = host_builder.operator
-        enlist(worker, held, BinnedOperator(name, held.path, bins, router, logic.shelf.bins))
+        binned = BinnedOperator(name, held.path, bins, router, logic.shelf.bins, lambda: shipper.shipped_bytes)
+        enlist(worker, held, binned)
         return results
 
 

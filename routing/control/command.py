@@ -134,6 +134,7 @@ def _carry_out(flags: Namespace, action: str, arguments: dict[str, Any]) -> int:
                 shown = line
             time.sleep(POLL_S)
         except KeyboardInterrupt:
+            print("\nending after this step; Ctrl-C again leaves it to itself", file=sys.stderr, flush=True)
             client.post("cancel", {})
     if shown:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)

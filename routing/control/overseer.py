@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -38,6 +39,15 @@ STRATEGIES: dict[str, Callable[[Reassignment], Plan]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The owner of each bin once all that was announced is installed, the keys in each, and what has left workers."""
+
+    owners: list[WorkerId]
+    keys: dict[BinId, int]
+    shipped_bytes: int
+
+
 class Overseer:
     """One running job."""
 
@@ -47,6 +57,8 @@ class Overseer:
         self._processes = {worker: process for process in processes for worker in process.workers}
         self._sampling = threading.Lock()
         self._sample: tuple[float, dict[WorkerId, Any]] = (float("-inf"), {})
+        self._shipped_bytes_before = 0
+        """What had left all workers when the last plan began."""
 
     # What can be asked
 
@@ -101,10 +113,13 @@ class Overseer:
     def plan(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """How the last plan is doing."""
         answers, silent = self._ask_all("plan")
-        states = [answer for answer in answers.values() if answer is not None]
-        if not states:
-            raise BadRequest(f"no plan has run{'; ' * bool(silent)}{'; '.join(silent.values())}")
-        return {**states[0], "state_bytes": sum(state["state_bytes"] for state in states)}
+        if silent:
+            raise JobUnreachable("; ".join(silent.values()))
+        state = answers[self._commanding]["plan"]
+        if state is None:
+            raise BadRequest("no plan has run yet; `hailer rebalance` makes one")
+        shipped_bytes = sum(answer["shipped_bytes"] for answer in answers.values()) - self._shipped_bytes_before
+        return {**state, "state_bytes": shipped_bytes}
 
     # What can be done
 
@@ -112,7 +127,7 @@ class Overseer:
         """Give some bins to a worker."""
         match arguments:
             case {"bins": [*bins], "to": int(to)} if bins and all(type(bin_id) is int for bin_id in bins):
-                _, target, _ = self._table()
+                target = self._table().owners
                 self._check_worker(to)
                 for bin_id in bins:
                     if not 0 <= bin_id < len(target):
@@ -125,7 +140,7 @@ class Overseer:
         """Give every bin the owner that is named for it."""
         match arguments:
             case {"owners": [*owners]} if owners and all(type(owner) is int for owner in owners):
-                _, current, _ = self._table()
+                current = self._table().owners
                 if len(owners) != len(current):
                     raise BadRequest(f"there are {len(current)} bins, but {len(owners)} owners; name one for each bin")
                 for owner in set(owners):
@@ -135,8 +150,8 @@ class Overseer:
 
     def rebalance(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Spread the bins over the workers by what is in them."""
-        _, current, keys = self._table()
-        target = balance(current, list(self._processes), keys or None)
+        table = self._table()
+        target = balance(table.owners, list(self._processes), table.keys or None)
         return self._run(target, arguments, "optimized")
 
     def cancel(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,16 +173,17 @@ class Overseer:
         gap_s = arguments.get("gap_s") or 0
         if not isinstance(gap_s, int | float) or not 0 <= gap_s <= 3600:
             raise BadRequest(f"a gap of {gap_s!r} s between steps cannot be; give 0 to 3600")
-        _, current, keys = self._table()
-        plan = STRATEGIES[strategy](Reassignment(current, target, heat=keys))
+        table = self._table()
+        plan = STRATEGIES[strategy](Reassignment(table.owners, target, heat=table.keys))
         answer: dict[str, Any] = {"steps": plan.to_dict()["steps"], "bins": plan.bins}
         if plan.bins and not arguments.get("dry_run"):
             asked = {"plan": plan.to_dict(), "gap_s": gap_s}
             answer["plan"] = self._ask(self._commanding, "run plan", asked)
+            self._shipped_bytes_before = table.shipped_bytes
         return answer
 
-    def _table(self) -> tuple[str, list[WorkerId], dict[BinId, int]]:
-        """The operators on bins, the owner of each bin, and how many keys each bin has."""
+    def _table(self) -> _Table:
+        """What a plan is made from."""
         answers, silent = self._ask_all("bins")
         if silent:
             raise JobUnreachable(f"bins cannot be moved now: {'; '.join(silent.values())}")
@@ -179,12 +195,12 @@ class Overseer:
         if len({len(operator["owners"]) for operator in first}) > 1:
             sizes = ", ".join(f"{operator['name']!r} has {len(operator['owners'])}" for operator in first)
             raise BadRequest(f"a command goes to all operators, and they differ in bins: {sizes}; give them the same")
+        operators = [operator for answer in answers.values() for operator in answer]
         keys: Counter[BinId] = Counter()
-        for operators in answers.values():
-            for operator in operators:
-                keys.update({BinId(int(bin_id)): count for bin_id, count in operator["keys"].items()})
-        names = ", ".join(operator["name"] for operator in first)
-        return names, [WorkerId(owner) for owner in first[0]["ahead"]], dict(keys)
+        for operator in operators:
+            keys.update({BinId(int(bin_id)): count for bin_id, count in operator["keys"].items()})
+        shipped_bytes = sum(operator["shipped_bytes"] for operator in operators)
+        return _Table([WorkerId(owner) for owner in first[0]["ahead"]], dict(keys), shipped_bytes)
 
     def _check_worker(self, worker: int) -> None:
         if worker not in self._processes:

@@ -40,7 +40,7 @@ def explain_page(answer: dict[str, Any]) -> str:
         return "\n".join([f"{name} is complete: nothing can come to it any more", *silent])
     lines = [f"{name} waits at {_times(answer['frontier'])}"]
     if answer["under_way"]:
-        lines.append("no worker holds what it waits for: these are on their way, or the news that they have arrived is")
+        lines.append("no worker holds what it waits for: it is on its way, or the job moves on while it is asked")
         lines += [line for blocker in answer["under_way"] for line in _blocker(blocker, "")]
     else:
         lines += [line for blocker in answer["held"] for line in _blocker(blocker, f"worker {blocker['worker']} ")]

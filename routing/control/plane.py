@@ -68,11 +68,13 @@ class JobControl:
                         "owners": list(operator.router.owners),
                         "ahead": list(operator.router.table_at(EPOCH_MAX)),
                         "keys": operator.keys_per_bin(),
+                        "shipped_bytes": operator.shipped_bytes(),
                     }
                     for operator in operators_on(worker)
                 ]
             case "plan":
-                return plan
+                shipped_bytes = sum(operator.shipped_bytes() for operator in operators_on(worker))
+                return {"plan": plan, "shipped_bytes": shipped_bytes}
         if steering is None:
             raise BadRequest(f"worker {worker.id} sends no commands")
         match request:
