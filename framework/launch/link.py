@@ -73,7 +73,7 @@ class Inquiry:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._waiting: dict[int, Future[Any]] = {}
+        self._waiting: dict[int, tuple[WorkerId, Future[Any]]] = {}
         self._asked = 0
         self._lock = threading.Lock()
         self._ended = False
@@ -94,9 +94,9 @@ class Inquiry:
             number = self._asked
             self._asked += 1
             if self._ended:
-                answer.set_exception(NoAnswer(f"the process of worker {worker} has ended"))
+                answer.set_exception(_ended(worker))
             else:
-                self._waiting[number] = answer
+                self._waiting[number] = worker, answer
         message = {"id": number, "worker": worker, "request": request, "within_s": within_s, "with": arguments or {}}
         if not answer.done():
             try:
@@ -112,7 +112,7 @@ class Inquiry:
     def _listen(self) -> None:
         while (message := self._link.receive()) is not None:
             with self._lock:
-                answer = self._waiting.pop(message.get("id", -1), None)
+                _, answer = self._waiting.pop(message.get("id", -1), (None, None))
             if answer is None:
                 continue
             with suppress(InvalidStateError):
@@ -126,9 +126,13 @@ class Inquiry:
         with self._lock:
             self._ended = True
             waiting, self._waiting = self._waiting, {}
-        for answer in waiting.values():
+        for worker, answer in waiting.values():
             with suppress(InvalidStateError):
-                answer.set_exception(NoAnswer("its process has ended"))
+                answer.set_exception(_ended(worker))
+
+
+def _ended(worker: WorkerId) -> NoAnswer:
+    return NoAnswer(f"the process of worker {worker} has ended")
 
 
 class Pending:
