@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, InvalidStateError
@@ -36,13 +37,16 @@ class NoAnswer(WorldError):
 class Link:
     """Objects over a socket. One thread may receive; any may send."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, *, send_s_max: int | None = None) -> None:
+        """`send_s_max`: how long the other end may leave what was sent unread, before sending fails."""
+        if send_s_max is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", send_s_max, 0))
         self._connection = connection
         self._lines = connection.makefile("rb")
         self._sending = threading.Lock()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send one object; `OSError` if the other end is gone."""
+        """Send one object; `OSError` if the other end is gone, or does not read."""
         line = json.dumps(message, ensure_ascii=False).encode() + b"\n"
         if len(line) > LINE_BYTES_MAX:
             raise RequestFailed(f"a message of {len(line)} bytes exceeds the limit of {LINE_BYTES_MAX}; ask for less")
@@ -101,7 +105,8 @@ class Inquiry:
         if not answer.done():
             try:
                 self._link.send(message)
-            except OSError:
+            except OSError:  # a part of it may have been sent, so nothing can follow
+                self._link.close()
                 self._end()
         return Pending(worker, answer, within_s)
 
@@ -132,7 +137,7 @@ class Inquiry:
 
 
 def _ended(worker: WorkerId) -> NoAnswer:
-    return NoAnswer(f"the process of worker {worker} has ended")
+    return NoAnswer(f"the process of worker {worker} has ended, or does not listen")
 
 
 class Pending:

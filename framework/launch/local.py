@@ -37,6 +37,9 @@ END_WHEN_ASKED_S = 10.0
 
 POLL_S = 0.1
 
+SEND_S_MAX = 5
+"""How long a process may leave requests unread."""
+
 
 class ProcessesFailed(HailerError):
     """Some process ended with an error; `code` is what the launcher should exit with."""
@@ -141,7 +144,7 @@ def _start(family: _Family, config: Config, plane: ControlPlane | None) -> None:
             )
             for descriptor in {writing, theirs.detach(), out, err} - {None}:
                 os.close(descriptor)  # type: ignore[arg-type]
-            supervised = Supervised(index, process.pid, workers, Inquiry(Link(ours)))
+            supervised = Supervised(index, process.pid, workers, Inquiry(Link(ours, send_s_max=SEND_S_MAX)))
             family.children.append(_Child(process, reading, supervised))
     finally:
         os.close(held)

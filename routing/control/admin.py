@@ -107,8 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         try:
-            body = self._body()
             self._check_caller()
+            body = self._body()
             url = urlsplit(self.path)
             handlers = self.server.methods[self.command]
             name = url.path.strip("/")
@@ -124,6 +124,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(HTTPStatus.BAD_REQUEST, {"error": str(error)})
         except WorldError as error:
             self._reply(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
+        except OSError:
+            raise  # the caller is gone
+        except Exception as error:  # ours; the job goes on, and whoever asked is told
+            self._reply(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": f"this is a mistake in Hailer: {error!r}"})
 
     def _check_caller(self) -> None:
         if self.headers.get("Host", "") not in self.server.hosts:

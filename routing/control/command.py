@@ -15,11 +15,12 @@ from framework.errors import HailerError
 from routing.control.arguments import Parser
 from routing.control.client import Client
 from routing.control.doctor import examine
-from routing.control.errors import BadRequest
+from routing.control.errors import BadRequest, JobUnreachable
 from routing.control.job_file import JobFileError, load_job
 from routing.control.overseer import STRATEGIES
 from routing.control.pages import explain_page, plan_line, status_page, summary_line
 from routing.control.plane import JobControl
+from routing.control.run_directory import running_jobs
 from routing.plan.plan import Plan
 
 WATCH_S = 1.0
@@ -58,7 +59,12 @@ def status(flags: Namespace) -> int:
     """Print how the job is, once or again and again."""
     client = Client.of(Path.cwd(), flags.job)
     while True:
-        answer = client.get("status")
+        try:
+            answer = client.get("status")
+        except JobUnreachable:
+            if flags.watch and client.name not in [job.name for job in running_jobs(Path.cwd())]:
+                return 0  # it has ended while we watched
+            raise
         page = json.dumps(answer) if flags.json else status_page(answer)
         if flags.watch and not flags.json and sys.stdout.isatty():
             page = f"{CLEAR}{page}"

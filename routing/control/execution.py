@@ -87,6 +87,9 @@ class PlanExecution:
         """
         if self.finished:
             return None
+        if not operators:
+            self.failure = "the job has ended"
+            return None
         self._note_outputs(now_s, {path: seen.output for path, seen in operators.items()})
         done = self.runner.done
         if (step := self.runner.under_way) is not None:

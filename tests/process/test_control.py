@@ -302,6 +302,30 @@ def test_a_directory_without_room_for_a_run_directory_runs_jobs_all_the_same(fol
     assert "this job cannot be steered while it runs" in ended.err
 
 
+def test_watching_ends_with_the_job(folder: Path):
+    lines = (folder / "book.txt").read_text().splitlines()[:2000]
+    (folder / "some.txt").write_text("\n".join(lines) + "\n")
+    with running(folder, "counts", "--epoch-lines", "20", lines="some.txt"):
+        ended = hailer(folder, "status", "--watch", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    epochs = [json.loads(line)["frontier"] for line in ended.out.splitlines()]
+    assert len(epochs) >= 2
+    assert sorted(epochs, key=lambda frontier: frontier or [10**9]) == epochs
+
+
+def test_with_prefixes_too_a_reader_that_goes_away_ends_the_job(folder: Path):
+    command = [HAILER, "run", "--prefix", "counts.py", "-n2", "--input", "lines=book.txt", "--epoch-lines", "20"]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert re.match(r"[01] \| counts\t\d+\t", process.stdout.readline())
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (1, "job stopped: whoever read the output has gone\n")
+
+
 @pytest.mark.parametrize(("columns", "line"), [(100, r"counts   epoch \d+   2 workers   0:\d\d"), (12, r"epoch \d+")])
 def test_on_a_terminal_lines_have_prefixes_and_progress_is_shown(folder: Path, columns: int, line: str):
     master, slave = pty.openpty()

@@ -32,9 +32,15 @@ def fail(arguments: Mapping[str, Any]) -> Any:
     raise WorldError("worker 1 did not answer")
 
 
+def stumble(arguments: Mapping[str, Any]) -> Any:
+    return dict(arguments)["3"]
+
+
 @pytest.fixture
 def admin() -> Iterator[Admin]:
-    served = Admin(TOKEN, reads={"echo": echo, "fail": fail}, actions={"echo": echo, "refuse": refuse})
+    served = Admin(
+        TOKEN, reads={"echo": echo, "fail": fail, "stumble": stumble}, actions={"echo": echo, "refuse": refuse}
+    )
     yield served
     served.close()
 
@@ -73,6 +79,7 @@ def test_questions_and_actions_are_answered(admin: Admin):
         ("POST", "/echo", b"", {"Content-Length": str(BODY_BYTES_MAX + 1)}, 413, "at most"),
         ("POST", "/echo", b"", {"Content-Length": "-1"}, 411, "Content-Length"),
         ("GET", "/fail", None, {}, 503, "worker 1 did not answer"),
+        ("GET", "/stumble", None, {}, 500, "a mistake in Hailer: KeyError('3')"),
         ("DELETE", "/echo", None, {}, 501, "Unsupported method"),
         ("GET", "/" + "x" * 70_000, None, {}, 414, "URI"),
     ],

@@ -96,6 +96,13 @@ def test_cancelled_it_ends_after_the_step_under_way():
     assert (execution.report().progress.bins_moved, execution.report().progress.cancelled) == (1, True)
 
 
+def test_it_ends_with_the_job():
+    execution = PlanExecution(Plan((FIRST,)), began_s=0.0)
+    execution.look(0.0, 5, {"0.3": seen("111", "111", 0, 3)})
+    assert execution.look(0.1, None, {}) is None
+    assert (execution.finished, execution.report().failure) == (True, "the job has ended")
+
+
 def test_once_the_inputs_have_ended_nothing_is_sent():
     execution = PlanExecution(Plan((FIRST,)), began_s=0.0)
     assert execution.look(0.0, None, {"0.3": seen("111", "111", 0, 3)}) is None

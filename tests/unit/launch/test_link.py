@@ -119,11 +119,20 @@ def test_an_end_that_is_gone_is_told():
     inquiry = Inquiry(Link(ours))
     pending = inquiry.begin(WorkerId(3), "status", within_s=WITHIN_S)
     theirs.close()
-    with pytest.raises(NoAnswer, match="process has ended"):
+    with pytest.raises(NoAnswer, match="the process of worker 3 has ended, or does not listen"):
         pending.result()
     with pytest.raises(NoAnswer, match="the process of worker 3 has ended"):
         inquiry.ask(WorkerId(3), "status", within_s=WITHIN_S)
     inquiry.close()
+
+
+def test_a_process_that_reads_nothing_is_given_up():
+    ours, theirs = socket.socketpair()
+    inquiry = Inquiry(Link(ours, send_s_max=1))
+    pending = [inquiry.begin(WorkerId(3), "status", {"much": "x" * 100_000}, within_s=0.0) for _ in range(20)]
+    with pytest.raises(NoAnswer, match="does not listen"):
+        pending[-1].result()
+    theirs.close()
 
 
 @pytest.mark.parametrize("sent", [b"no json\n", b"[1]\n", b'{"id": 1}', b"x" * 100_000])
