@@ -3,6 +3,10 @@
     python examples/hello.py -n2 -w1 -p0     # in one terminal
     python examples/hello.py -n2 -w1 -p1     # in another
 
+While they run, a third process joins them; it feeds no numbers, and sees those that fall to it:
+
+    python examples/hello.py -n2 -w1 -p2 --join 0 --nn 3
+
 Worker 0 sends a number a second; an argument sets another pause, as in `python examples/hello.py -n2 0.1`.
 """
 
@@ -24,6 +28,8 @@ def main(worker: Worker) -> None:
             .probe(probe)
         )
 
+    if worker.bootstrap():
+        return
     for number in range(10):
         if worker.index == 0:
             time.sleep(pause_s)

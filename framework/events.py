@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from framework.membership import WorkerId
+from framework.membership import Members, WorkerId
 from framework.progress.location import Location
 from framework.progress.order import Time
 
@@ -98,6 +98,21 @@ class Parked:
     duration_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class MembersChanged:
+    """From now on this worker's records go to these workers."""
+
+    members: Members
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPhase:
+    """A joiner has come through a phase of its join."""
+
+    phase: str
+    duration_s: float
+
+
 Event: TypeAlias = (
     DataflowBuilt
     | DataflowFinished
@@ -108,6 +123,8 @@ Event: TypeAlias = (
     | ProgressReceived
     | FrontierChanged
     | Parked
+    | MembersChanged
+    | JoinPhase
 )
 
 Reader: TypeAlias = Callable[[WorkerId, float, Event], None]

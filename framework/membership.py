@@ -7,9 +7,12 @@ value with a version.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NewType
+from typing import NewType, TypeAlias
 
 WorkerId = NewType("WorkerId", int)
+
+Address: TypeAlias = tuple[str, int]
+"""Where a process listens: host and port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,21 @@ class Members:
 
     def __len__(self) -> int:
         return len(self.workers)
+
+    @property
+    def coordinator(self) -> WorkerId:
+        """The member that says whose turn it is to join or leave: the oldest, since ids only grow."""
+        return self.workers[0]
+
+    def joined_by(self, worker: WorkerId) -> Members:
+        """The members once `worker` is one."""
+        assert worker > self.workers[-1], (worker, self)
+        return Members(self.version + 1, (*self.workers, worker))
+
+    def left_by(self, worker: WorkerId) -> Members:
+        """The members once `worker` is none."""
+        assert worker in self.workers, (worker, self)
+        return Members(self.version + 1, self.others(worker))
 
     def others(self, worker: WorkerId) -> tuple[WorkerId, ...]:
         """All members but `worker`."""

@@ -84,7 +84,8 @@ def binary_frontier(
     [1]
 
     `constructor(capability, activator)` receives a capability for the least time, to keep, downgrade or drop, and
-    returns the logic, which reads the frontiers of both inputs and runs whenever one of them changes.
+    returns the logic, which reads the frontiers of both inputs and runs whenever one of them changes. On a worker that
+    joins a running job the capability is dropped already (`capability.held` tells).
     """
     builder = stream.scope.operator(name)
     left = builder.input(stream.outlet, pact or Pipeline())
@@ -95,7 +96,7 @@ def binary_frontier(
         logic = constructor(capabilities[0], builder.activator)
         return lambda: logic(left, right, output)
 
-    builder.build(build, capabilities=True)
+    builder.build(build, capabilities=True, lends=False)
     return type(stream)(outlet)
 
 
@@ -136,9 +137,9 @@ def binary_notify(
     def build(capabilities: list[Capability]) -> Logic:
         for capability in capabilities:
             with capability:
-                for time in times:
+                for time in times if capability.held else ():
                     notificator.notify_at(capability.delayed(time))
         return lambda: logic(left, right, output, notificator)
 
-    builder.build(build, capabilities=bool(times))
+    builder.build(build, capabilities=bool(times), lends=False)
     return type(stream)(outlet)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from framework.dataflow.pact import Exchange
+from framework.dataflow.pact import Fixed
 from framework.wire.container import Container
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def count(stream: Stream[T], *, name: str = "count") -> Stream[int]:
     {0: [2], 7: [1]}
     """
     here = stream.accumulate(_count, initial=0, name=name)
-    return here.accumulate(_add, initial=0, pact=Exchange(_first_worker), name=f"{name}_total")
+    return here.accumulate(_add, initial=0, pact=Fixed(_first_worker), name=f"{name}_total")
 
 
 def _count(total: int, container: Container) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from framework.dataflow.handle import InputHandle, OutputHandle
-from framework.dataflow.pact import Exchange
+from framework.dataflow.pact import Exchange, Fixed
 from routing.hashing import stable_hash
 
 if TYPE_CHECKING:
@@ -23,14 +23,10 @@ def exchange(stream: Stream[T], route: Callable[[T], int], *, name: str = "excha
     >>> example(lambda scope: to_stream(scope, [4, 7]).exchange(lambda number: number).extract()).rows()
     [4, 7]
 
-    `route` must give the same number on every worker. Python's own `hash` of a string does not; see `exchange_by`.
+    `route` must give the same number on every worker. Python's own `hash` of a string does not; see `exchange_by`. When
+    workers join or leave, a number's records go to another worker from some moment on.
     """
-
-    def logic(input: InputHandle, output: OutputHandle) -> None:
-        for capability, container in input:
-            output.session(capability).give_container(container)
-
-    return stream.unary(logic, pact=Exchange(route), name=name)
+    return stream.unary(_pass_on, pact=Exchange(route), name=name)
 
 
 def exchange_by(stream: Stream[T], key: Callable[[T], Any], *, name: str = "exchange_by") -> Stream[T]:
@@ -42,6 +38,12 @@ def exchange_by(stream: Stream[T], key: Callable[[T], Any], *, name: str = "exch
     >>> example(lambda scope: to_stream(scope, words).exchange_by(lambda word: word).extract()).rows()
     ['tea', 'milk', 'tea']
 
-    Keys are strings, bytes, numbers, `None`, and tuples of these.
+    Keys are strings, bytes, numbers, `None`, and tuples of these. A key keeps its worker, one of those that the job
+    began with, also when others join.
     """
-    return stream.exchange(lambda record: stable_hash(key(record)), name=name)
+    return stream.unary(_pass_on, pact=Fixed(lambda record: stable_hash(key(record))), name=name)
+
+
+def _pass_on(input: InputHandle, output: OutputHandle) -> None:
+    for capability, container in input:
+        output.session(capability).give_container(container)

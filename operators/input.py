@@ -33,7 +33,8 @@ class Input(Generic[T]):
     {0: ['to be'], 1: ['or not']}
 
     What is faster than the dataflow slows down: once enough has been sent, `send` steps the worker, and while a peer is
-    behind it waits for it. When the program ends, the input is closed.
+    behind it waits for it. When the program ends, the input is closed. On a worker that joins a running job it begins
+    where that of the worker that let it in is, or closed if that one is.
     """
 
     def __init__(self, name: str = "input") -> None:
@@ -56,7 +57,8 @@ class Input(Generic[T]):
         self._feed = Feed(scope, output, self._name)
 
         def build(capabilities: list[Capability]) -> Logic:
-            self._capability = capabilities[0]
+            [capability] = capabilities
+            self._capability = capability if capability.held else None
             return lambda: None
 
         builder.build(build, capabilities=True, notify=False)

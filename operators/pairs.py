@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from framework.dataflow.pact import Exchange
+from framework.dataflow.pact import Fixed
 from operators.errors import RecordNotPair
 from routing.hashing import stable_hash
 
@@ -14,7 +14,7 @@ def key_of(pair: Any) -> Any:
     return pair[0]
 
 
-def by_key(operator: str) -> Exchange:
+def by_key(operator: str) -> Fixed:
     """Brings all pairs of one key to one worker, chosen by the key's stable hash."""
 
     def route(pair: Any) -> int:
@@ -23,7 +23,7 @@ def by_key(operator: str) -> Exchange:
         except (TypeError, LookupError) as error:
             raise not_a_pair(pair, operator) from error
 
-    return Exchange(route)
+    return Fixed(route)
 
 
 def check_key(pair: Any) -> None:

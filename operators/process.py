@@ -31,10 +31,7 @@ class Timers:
         self.time = 0
 
     def set(self, time: int) -> None:
-        """Have `on_timer` called for this key when `time`, not before the current one, is complete.
-
-        Until then each call takes memory: remember in the key's state what is set already.
-        """
+        """Have `on_timer` called for this key, once, when `time`, not before the current one, is complete."""
         if time < self.time:
             raise TimeNotCovered(f"a timer was set for {time} at time {self.time}; set it for this time or a later one")
         self._pending.add(self._bins.of(self.key), time, self.key)
@@ -93,7 +90,7 @@ class _Hosted:
 
     def __init__(self, process: Process, keys: list[Key], options: BinOptions) -> None:
         bins = Bins(options.bins)
-        self.pending = Pending()
+        self.pending = Pending(once=True)
         self._store = options.store(bins)
         self.shelf = KeyedShelf(self._store, self.pending)
         self._process = process
@@ -110,9 +107,9 @@ class _Hosted:
 
     def call_up(self, time: int) -> list[Any]:
         """Let the timers of `time` go off, once for each key that has a state."""
-        due = {key: key for _, keys in self.pending.due(time) for key in keys}
+        due = [(key, key) for _, keys in self.pending.due(time) for key in keys]
         outputs: list[Any] = []
-        for states, group in self._store.groups(list(due.items())):
+        for states, group in self._store.groups(due):
             present = [pair for pair in group if pair[0] in states]
             outputs += self._each(time, states, present, self._process.on_timer)
         return outputs

@@ -28,7 +28,8 @@ def replay(scope: Scope, sources: Iterable[EventSource], *, name: str = "replay"
     {0: ['a'], 1: ['b']}
 
     Each worker names the sources that it replays: all of a capture's sources must be replayed by some worker, however
-    many workers there are now and were then. A log that is still being written is followed.
+    many workers there are now and were then. A log that is still being written is followed. A worker that joins a
+    running job replays nothing.
     """
     builder = scope.operator(name)
     output, outlet = builder.output()
@@ -36,7 +37,7 @@ def replay(scope: Scope, sources: Iterable[EventSource], *, name: str = "replay"
 
     def build(capabilities: list[Capability]) -> Logic:
         with capabilities[0] as capability:
-            for source in sources:
+            for source in sources if capability.held else ():
                 cursor = source.open(builder.activator.activate_from_thread)
                 replays.append(_Replay(cursor, capability.clone(), scope, name))
         return logic
@@ -53,7 +54,7 @@ def replay(scope: Scope, sources: Iterable[EventSource], *, name: str = "replay"
         for replay in replays:
             replay.close()
 
-    builder.build(build, capabilities=True, notify=False)
+    builder.build(build, capabilities=True, lends=False, notify=False)
     builder.operator.on_shut_down.append(close)
     return Stream(outlet)
 

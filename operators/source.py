@@ -32,16 +32,19 @@ def source(scope: Scope, constructor: SourceConstructor, *, name: str = "source"
     {0: [3], 1: [2], 2: [1]}
 
     `constructor(capability, activator)` receives a capability for the least time, which it must drop in the end, and
-    returns the logic. That runs once at the start, and then whenever it asked for it through the activator.
+    returns the logic. That runs once at the start, and then whenever it asked for it through the activator. On a worker
+    that joins a running job the stream is empty.
     """
     builder = scope.operator(name)
     output, outlet = builder.output()
 
     def build(capabilities: list[Capability]) -> Logic:
         [capability] = capabilities
+        if not capability.held:
+            return lambda: None
         builder.operator.on_shut_down.append(capability.drop)
         logic = constructor(capability, builder.activator)
         return lambda: logic(output)
 
-    builder.build(build, capabilities=True, notify=False)
+    builder.build(build, capabilities=True, lends=False, notify=False)
     return Stream(outlet)

@@ -73,7 +73,8 @@ def unary_frontier(
     ['hello', 'world']
 
     `constructor(capability, activator)` receives a capability for the least time, to keep, downgrade or drop, and
-    returns the logic, which reads `input.frontier` and runs whenever that changes.
+    returns the logic, which reads `input.frontier` and runs whenever that changes. On a worker that joins a running job
+    the capability is dropped already (`capability.held` tells).
     """
     builder = stream.scope.operator(name)
     input = builder.input(stream.outlet, pact or Pipeline())
@@ -83,7 +84,7 @@ def unary_frontier(
         logic = constructor(capabilities[0], builder.activator)
         return lambda: logic(input, output)
 
-    builder.build(build, capabilities=True)
+    builder.build(build, capabilities=True, lends=False)
     return type(stream)(outlet)
 
 
@@ -120,9 +121,9 @@ def unary_notify(
     def build(capabilities: list[Capability]) -> Logic:
         for capability in capabilities:
             with capability:
-                for time in times:
+                for time in times if capability.held else ():
                     notificator.notify_at(capability.delayed(time))
         return lambda: logic(input, output, notificator)
 
-    builder.build(build, capabilities=bool(times))
+    builder.build(build, capabilities=bool(times), lends=False)
     return type(stream)(outlet)

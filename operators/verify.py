@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.notificator import Notificator
-from framework.dataflow.pact import Exchange
+from framework.dataflow.pact import Fixed
 from framework.progress.order import Time
 from operators.errors import StreamsDiffer
 from routing.hashing import UnsupportedKey, stable_hash
@@ -52,7 +52,7 @@ def verify(stream: Stream[T], expected: Stream[Any], *, name: str = "verify") ->
                 raise _differs(name, complete.time, missing, surplus)
             output.session(complete).give_container(actual)
 
-    pact = Exchange(_route)
+    pact = Fixed(_route)
     return stream.binary_notify(expected, logic, pact=pact, other_pact=pact, name=name)
 
 

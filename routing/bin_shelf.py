@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from framework.errors import TimeNotCovered
+from framework.errors import TimeNotCovered, UnencodableRecord
 from framework.wire import codec
 from routing.bins import BinId
 from routing.pending import Pending
+from routing.store.errors import REMEDY, UnencodableState
 from routing.store.keyed import decode_chunk, encode_chunks
 
 ENTRIES = b"e"
@@ -74,7 +75,11 @@ class BinShelf:
             for chunk in encode_chunks(_take(leaving.state), chunk_bytes_max):
                 yield ENTRIES + chunk
             return
-        encoded = codec.encode_value(leaving.state, f"the state of bin {bin_id}")
+        try:
+            encoded = codec.encode_value(leaving.state)
+        except UnencodableRecord as error:
+            kind = type(leaving.state).__qualname__
+            raise UnencodableState(f"its state, a {kind}, cannot be encoded; {REMEDY}") from error
         for start in range(0, len(encoded), chunk_bytes_max):
             yield PIECE + encoded[start : start + chunk_bytes_max]
 

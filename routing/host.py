@@ -15,7 +15,7 @@ from framework.dataflow.capability import Capability, InputCapability
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.operator import BuiltOperator
 from framework.wire import codec
-from routing.migration import Ack, Chunk, PutOff, Shelf, StateMessage, size_of
+from routing.migration import Chunk, PutOff, Shelf, StateMessage, acknowledge
 from routing.pending import Pending
 
 
@@ -79,10 +79,9 @@ class Host:
         if self._state is None or self._acks is None:
             return
         for capability, messages in self._state:
-            session = self._acks.session(capability)
             for message in messages:
                 self._install(message, capability)
-                session.give(Ack(message.sender, size_of(message)))
+            self._acks.session(capability).give_container(acknowledge(messages))
 
     def _install(self, message: StateMessage, capability: InputCapability) -> None:
         match message:

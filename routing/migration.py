@@ -1,19 +1,20 @@
 """How the state of a bin travels: prepare, chunks of bounded size, then what it had put off.
 
-`Shipper` decides what goes out next and keeps what is under way below a limit; the receiver acknowledges every message
-by its size. Neither touches a link: F and S send what they are told to.
+`Shipper` decides what goes out next and keeps what is under way below a limit; the receiver acknowledges messages by
+their sizes. Neither touches a link: F and S send what they are told to.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from framework.membership import WorkerId
 from framework.wire import codec
 from routing.bins import BinId
+from routing.store.errors import UnencodableState
 from routing.store.keyed import encode_chunks
 
 CHUNK_BYTES_MAX = 256 * 1024
@@ -76,6 +77,14 @@ def size_of(message: StateMessage) -> int:
     return MESSAGE_OVERHEAD_BYTES + (0 if isinstance(message, Prepare) else len(message.payload))
 
 
+def acknowledge(messages: Iterable[StateMessage]) -> list[Ack]:
+    """Say of messages that have arrived how much they were: once to each sender, however many there are."""
+    sizes: dict[WorkerId, int] = {}
+    for message in messages:
+        sizes[message.sender] = sizes.get(message.sender, 0) + size_of(message)
+    return [Ack(sender, size) for sender, size in sizes.items()]
+
+
 class Shelf(Protocol):
     """Where the bins of one operator on one worker are."""
 
@@ -106,12 +115,14 @@ class Shipper:
         worker: WorkerId,
         shelf: Shelf,
         *,
+        name: str,
         chunk_bytes_max: int = CHUNK_BYTES_MAX,
         in_flight_bytes_max: int = IN_FLIGHT_BYTES_MAX,
     ) -> None:
         self.in_flight_bytes = 0
         self.shipped_bytes = 0
         """All that has left so far."""
+        self._name = name
         self._worker = worker
         self._shelf = shelf
         self._chunk_bytes_max = chunk_bytes_max
@@ -151,10 +162,15 @@ class Shipper:
 
     def _pack(self, bin_id: BinId, target: WorkerId) -> Iterator[StateMessage]:
         yield Prepare(target, self._worker, bin_id)
-        for payload in self._shelf.extract(bin_id, self._chunk_bytes_max):
-            yield Chunk(target, self._worker, bin_id, payload)
-        put_off = self._shelf.take_put_off(bin_id)
-        if not put_off:
-            yield PutOff(target, self._worker, bin_id, NOTHING)
-        for payload in encode_chunks(put_off, self._chunk_bytes_max):
-            yield PutOff(target, self._worker, bin_id, payload)
+        try:
+            for payload in self._shelf.extract(bin_id, self._chunk_bytes_max):
+                yield Chunk(target, self._worker, bin_id, payload)
+            put_off = self._shelf.take_put_off(bin_id)
+            if not put_off:
+                yield PutOff(target, self._worker, bin_id, NOTHING)
+            for payload in encode_chunks(put_off, self._chunk_bytes_max, what="what was put off until"):
+                yield PutOff(target, self._worker, bin_id, payload)
+        except UnencodableState as error:
+            raise UnencodableState(
+                f"operator {self._name!r} cannot ship bin {bin_id} to worker {target}: {error}"
+            ) from error

@@ -10,10 +10,14 @@ from routing.bins import BinId
 
 
 class Pending:
-    """Per bin, items with the times that they wait for. The cost of asking is that of the answer."""
+    """Per bin, items with the times that they wait for. The cost of asking is that of the answer.
 
-    def __init__(self) -> None:
-        self._by_time: dict[int, dict[BinId, list[Any]]] = {}
+    With `once`, an item that is put off again until the same time is not kept twice.
+    """
+
+    def __init__(self, *, once: bool = False) -> None:
+        self._once = once
+        self._by_time: dict[int, dict[BinId, list[Any] | dict[Any, None]]] = {}
         self._times_of: dict[BinId, set[int]] = {}
         self._order: list[int] = []
         """Times that something waits, or has waited, for: a heap, each time in it once."""
@@ -32,8 +36,14 @@ class Pending:
             if time not in self._ordered:
                 heappush(self._order, time)
                 self._ordered.add(time)
-        bins.setdefault(bin_id, []).append(item)
-        self._times_of.setdefault(bin_id, set()).add(time)
+        items = bins.get(bin_id)
+        if items is None:
+            items = bins[bin_id] = {} if self._once else []
+            self._times_of.setdefault(bin_id, set()).add(time)
+        if isinstance(items, dict):
+            items[item] = None
+        else:
+            items.append(item)
 
     def first(self) -> int | None:
         """The earliest time that something waits for."""
@@ -50,7 +60,7 @@ class Pending:
         bins = self._by_time.pop(time, {})
         for bin_id in bins:
             self._forget(bin_id, time)
-        return list(bins.items())
+        return [(bin_id, list(items)) for bin_id, items in bins.items()]
 
     def take(self, bin_id: BinId) -> list[tuple[int, Any]]:
         """Take all that a bin waits for, in order of times: it moves elsewhere."""

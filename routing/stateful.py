@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from framework.dataflow.handle import InputHandle, OutputHandle
-from framework.dataflow.pact import Direct, Exchange, Pipeline
+from framework.dataflow.pact import Direct, Fixed, Pipeline
 from framework.dataflow.scope import Outlet
+from framework.errors import GraphError
 from framework.membership import WorkerId
 from routing.bins import Bins
 from routing.forwarder import ByBin, Forwarder, Inputs, Outputs
@@ -44,10 +45,16 @@ class OnBins:
         """Run `logic` on the records of `streams`, which are of a scope whose times are epochs."""
         scope, options, bins = streams[0][0].scope, self.options, Bins(self.options.bins)
         worker = scope.worker
+        if worker.peers > 1 and not self.control.scope.reaches_all(self.control):
+            raise GraphError(
+                f"operator {name!r} would hear of the commands that its own worker sends only, and workers would "
+                f"disagree on who owns what; bring them to all: control=control.stream(scope).broadcast()"
+            )
         router = Router(worker.id, bins.initial_owners(worker.members.workers))
         shipper = Shipper(
             worker.id,
             logic.shelf,
+            name=name,
             chunk_bytes_max=options.chunk_bytes_max,
             in_flight_bytes_max=options.in_flight_bytes_max,
         )
@@ -108,7 +115,7 @@ class ByHash:
     def place(self, streams: Sequence[tuple[Outlet, Key]], logic: Logic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`."""
         builder = streams[0][0].scope.operator(name)
-        data = [builder.input(outlet, Exchange(_bin_of(self.bins, key))) for outlet, key in streams]
+        data = [builder.input(outlet, Fixed(_bin_of(self.bins, key))) for outlet, key in streams]
         output, results = builder.output()
         host = Host(builder.operator, logic, data, None, output, None)
         builder.build(lambda _: host.activate)

@@ -72,11 +72,15 @@ class OperatorBuilder:
         key = self._operator.inputs.index(input), self._operator.outputs.index(output)
         self._connection[key] = Antichain(summaries)
 
-    def build(self, constructor: Constructor, *, capabilities: bool = False, notify: bool = True) -> None:
+    def build(
+        self, constructor: Constructor, *, capabilities: bool = False, lends: bool = True, notify: bool = True
+    ) -> None:
         """Finish the operator.
 
         `capabilities` asks for the right to send from the least time on without having received anything; whoever asks
-        must downgrade or drop them. `notify=False` is for logic that ignores frontiers.
+        must downgrade or drop them. On a worker that joins a running job they are clones of what its server holds at
+        that output, or dropped already if that is nothing, or with `lends=False`. `notify=False` is for logic that
+        ignores frontiers.
         """
         if self._built:
             raise GraphError(f"operator {self._operator.name!r} is already built")
@@ -88,10 +92,20 @@ class OperatorBuilder:
         ]
         operator.notify = notify
         operator.running = True  # the scope activates it once it is adopted
+        operator.lends = capabilities and lends
+        granted = [self._grant(port, output) for port, output in enumerate(operator.outputs)] if capabilities else []
+        for internal in operator.shared.internal:
+            internal.drain()  # common knowledge, or announced by the server of a join
         minimum = self.scope.domain.minimum
-        granted = [Capability(minimum, output) for output in operator.outputs] if capabilities else []
-        operator.initial = [internal.drain() for internal in operator.shared.internal]
+        operator.initial = [[(minimum, 1)] if capabilities else [] for _ in operator.outputs]
         operator.logic = constructor(granted)
         operator.running = False
         operator.live = True
         self.scope.add(self.index, operator)
+
+    def _grant(self, port: int, output: OutputHandle) -> Capability:
+        begins, time = self.scope.worker.rescaling.initial_time(self.operator.path, port, self.scope.domain.minimum)
+        capability = Capability(time, output)
+        if not begins:
+            capability.drop()
+        return capability

@@ -56,6 +56,11 @@ class InputHandle:
         operator.time = None
 
     @property
+    def operator_name(self) -> str:
+        """The name of the operator whose input it is."""
+        return self._operator.name
+
+    @property
     def outputs(self) -> Sequence[OutputHandle]:
         """The outputs of the operator."""
         return self._operator.outputs
@@ -87,8 +92,8 @@ class OutputHandle:
 
     def __init__(self, operator: BuiltOperator, port: int) -> None:
         self.pushers: list[Pusher] = []
-        self.held: ChangeBatch[Time] = ChangeBatch()
-        """The capabilities that exist at this output on this worker."""
+        self.held: dict[Time, int] = {}
+        """How many capabilities there are on this worker, by time."""
         self._operator = operator
         self._port = port
         self._internal: ChangeBatch[Time] = operator.shared.internal[port]
@@ -160,7 +165,11 @@ class OutputHandle:
     def change_capability(self, time: Time, delta: int) -> None:
         """Account for a capability; the scope hears of it after the activation, or is asked to listen."""
         self._internal.update(time, delta)
-        self.held.update(time, delta)
+        held = self.held.get(time, 0) + delta
+        if held:
+            self.held[time] = held
+        else:
+            del self.held[time]
         if not self._operator.running:
             self._operator.activate()
 

@@ -47,6 +47,8 @@ class BuiltOperator:
         self.shared = SharedProgress.empty(0, 0)
         self.connection: Connection = []
         self.initial: list[list[tuple[Time, int]]] = []
+        self.lends = False
+        """Whether its counterpart on a joiner begins with a clone of what it holds."""
         self.notify = True
         self.running = False
         self.live = False

@@ -24,7 +24,10 @@ class Channel(Protocol):
         """This worker."""
 
     def members(self) -> Members:
-        """All workers, as of now."""
+        """The workers that records go to, as of now."""
+
+    def founders(self) -> tuple[WorkerId, ...]:
+        """The workers that the job began with; asked for by pacts that rely on them."""
 
     def deliver(self, time: Time, container: Container) -> None:
         """Hand a container to the receiver on this worker."""
@@ -58,7 +61,9 @@ class Pipeline:
 class Exchange:
     """Each record goes to the worker that `route(record)`, modulo the number of workers, names.
 
-    `route` must give the same number on every worker; Python's own `hash` of a string does not.
+    `route` must give the same number on every worker; Python's own `hash` of a string does not. When workers join or
+    leave, records of one number go to another worker from some moment on: an operator that keeps state by that number
+    wants `Fixed`, or bins.
     """
 
     route: Callable[[Any], int]
@@ -66,22 +71,40 @@ class Exchange:
     to_all = False
 
     def pusher(self, channel: Channel) -> Pusher:
-        route = self.route
+        return _router(channel, self.route, lambda: channel.members().workers)
 
-        def push(time: Time, rows: Any) -> None:
-            workers = channel.members().workers
-            count = len(workers)
-            if count == 1:
-                channel.deliver(time, rows)
-                return
-            parts: list[list[Any]] = [[] for _ in workers]
-            for record in rows:
-                parts[route(record) % count].append(record)
-            for worker, part in zip(workers, parts, strict=True):
-                if part:
-                    deliver(channel, worker, time, part)
 
-        return push
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Like `Exchange`, but among the workers that the job began with, whoever joins: a number keeps its worker.
+
+    None of those can leave a job that has such a pact.
+    """
+
+    route: Callable[[Any], int]
+
+    to_all = False
+
+    def pusher(self, channel: Channel) -> Pusher:
+        founders = channel.founders()
+        return _router(channel, self.route, lambda: founders)
+
+
+def _router(channel: Channel, route: Callable[[Any], int], among: Callable[[], tuple[WorkerId, ...]]) -> Pusher:
+    def push(time: Time, rows: Any) -> None:
+        workers = among()
+        count = len(workers)
+        if count == 1:
+            deliver(channel, workers[0], time, rows)
+            return
+        parts: list[list[Any]] = [[] for _ in workers]
+        for record in rows:
+            parts[route(record) % count].append(record)
+        for worker, part in zip(workers, parts, strict=True):
+            if part:
+                deliver(channel, worker, time, part)
+
+    return push
 
 
 @dataclass(frozen=True, slots=True)

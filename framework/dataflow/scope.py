@@ -119,6 +119,24 @@ class Scope:
         outlet.pushers.append(pact.pusher(self.worker.open_channel(handle, self._names[outlet.source.node])))
         self._described.append(f"{outlet.source} {type(pact).__name__} {target}")
 
+    def reaches_all(self, outlet: Outlet) -> bool:
+        """Whether what comes out at `outlet` was brought to all workers on its way from wherever it comes from.
+
+        What enters from the scope around this one, or leaves one within, counts as if it were.
+        """
+        seen, waiting = set[int](), [outlet.source.node]
+        while waiting:
+            node = waiting.pop()
+            if node in seen or node == 0 or node in self._nested_scopes:
+                continue
+            seen.add(node)
+            edges = [(source, to_all) for source, to in self._edges.items() for at, to_all in to if at.node == node]
+            operator = self._operators.get(node)
+            if not edges and operator is not None and any(operator.initial):
+                return False
+            waiting += [source.node for source, to_all in edges if not to_all]
+        return True
+
     def _check_outlet(self, outlet: Outlet) -> None:
         if outlet.scope is not self:
             raise GraphError(
@@ -225,13 +243,17 @@ class Scope:
             operator = self._operators[index]
             shared = operator.shared
             graph.nodes.append(Node(operator.name, len(shared.consumed), len(shared.produced), operator.connection))
-            self._described.append(f"{index} {operator.name} {operator.connection!r} {operator.initial!r}")
+            initial = operator.initial if operator.local else "as its inside implies"
+            self._described.append(f"{index} {operator.name} {operator.connection!r} {initial!r}")
         graph.edges = {source: [target for target, _ in targets] for source, targets in self._edges.items()}
         subgraph = Subgraph(self.name, self.path, self._nesting, graph.compile(), self._outside())
         subgraph.entered = self._entered
+        state, passed_on = self.worker.rescaling.inherited(self._progress_channel)
+        starters = self.worker.rescaling.starters(int(self.path.split(".")[0])) if state is None else 0
         for index, operator in self._operators.items():
             fans_out = [self._edges[Source(index, port)] for port in range(len(operator.shared.produced))]
-            subgraph.adopt(index, operator, fans_out, peers=self.worker.peers)
+            subgraph.adopt(index, operator, fans_out, starters)
+        subgraph.inherit(state, passed_on)
         subgraph.open([self._edges[Source(0, port)] for port in range(len(self._entered))])
         self._subgraph = subgraph
         self.worker.open_progress_channel(self._progress_channel, subgraph)

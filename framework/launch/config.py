@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from framework.errors import ConfigError
+from framework.membership import Address
 
 BASE_PORT = 2101
 PROCESSES_MAX = 1024
@@ -18,8 +19,6 @@ THREADS_MAX = 256
 
 SPAWNED_VARIABLE = "HAILER_SPAWNED"
 """Set by the launcher of local processes for its children; see `Spawned`."""
-
-Address = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,19 @@ class Config:
     process: int | None = 0
     """None: start all processes on this machine."""
     secret_file: Path | None = None
+    joinable: bool = False
+    """Whether others may join, also if this is the only process."""
+    join: Address | None = None
+    """Where a member of the running job that this process joins listens."""
+    server: int = 0
+    """The process that listens there."""
     by_hand: bool = False
     """Whether the user starts the processes one by one, and nobody supervises them."""
+
+    @property
+    def address(self) -> Address:
+        """Where this process listens."""
+        return self.addresses[self.process or 0]
 
     @property
     def processes(self) -> int:
@@ -91,11 +101,17 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--base-port", type=int, metavar="PORT", help=f"process I listens at 127.0.0.1, port PORT + I ({BASE_PORT})"
     )
+    group.add_argument(
+        "--join", type=int, metavar="J", help="join the running job of -n processes, with the help of process J"
+    )
+    group.add_argument("--nn", type=int, metavar="N", help="with --join: how many processes there are then (-p + 1)")
     group.add_argument("--secret-file", type=Path, metavar="FILE", help="the cluster's secret, the same everywhere")
 
 
 def config_from_flags(flags: argparse.Namespace) -> Config:
     """Check the flags and make them a configuration."""
+    if flags.join is not None or flags.nn is not None:
+        return _joining(flags)
     threads, processes, process = flags.threads, flags.processes, flags.process
     if not 1 <= threads <= THREADS_MAX:
         raise ConfigError(f"-w {threads}: a process has between 1 and {THREADS_MAX} worker threads")
@@ -114,10 +130,35 @@ def config_from_flags(flags: argparse.Namespace) -> Config:
             f"-p {process}: there {'is 1 process' if len(addresses) == 1 else f'are {len(addresses)} processes'}, "
             f"so -p is between 0 and {len(addresses) - 1}; -n sets their number"
         )
-    by_hand = process is not None or flags.hostfile is not None
+    joinable, by_hand = process is not None, process is not None or flags.hostfile is not None
     if len(addresses) == 1:
         process = 0
-    return Config(threads, addresses, process, flags.secret_file, by_hand)
+    return Config(threads, addresses, process, flags.secret_file, joinable, by_hand=by_hand)
+
+
+def _joining(flags: argparse.Namespace) -> Config:
+    """The configuration of a process that joins a running job."""
+    processes, process, server = flags.processes or 1, flags.process, flags.join
+    if server is None:
+        raise ConfigError("--nn goes with --join: which process of the running job helps this one to join?")
+    if process is None or process < processes:
+        raise ConfigError(
+            f"--join needs -p, the number of the new process: {processes} or more, since the job began with -n "
+            f"{processes}, and higher than any it has had"
+        )
+    if flags.nn is not None and flags.nn != process + 1:
+        raise ConfigError(f"--nn {flags.nn}: with process {process} there are {process + 1} processes; leave --nn out")
+    if not 0 <= server < process:
+        raise ConfigError(f"--join {server}: process {process} joins with the help of one of 0 to {process - 1}")
+    if not 1 <= flags.threads <= THREADS_MAX or not process < PROCESSES_MAX:
+        raise ConfigError(f"a job has at most {PROCESSES_MAX} processes of at most {THREADS_MAX} threads")
+    if flags.hostfile is not None:
+        addresses = read_hostfile(flags.hostfile, None)
+        if len(addresses) <= process:
+            raise ConfigError(f"hostfile {flags.hostfile} has no line for process {process}; add its host:port")
+    else:
+        addresses = _local_addresses(process + 1, BASE_PORT if flags.base_port is None else flags.base_port)
+    return Config(flags.threads, addresses, process, flags.secret_file, True, addresses[server], server, by_hand=True)
 
 
 def read_hostfile(path: Path, processes: int | None) -> tuple[Address, ...]:

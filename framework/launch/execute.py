@@ -6,6 +6,7 @@ it reads the flags, starts local processes if asked to, prints one report of a f
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 import threading
@@ -15,7 +16,7 @@ from functools import partial
 from typing import TypeVar
 
 from framework.dataflow.scope import Scope
-from framework.errors import ConfigError, JobStopped
+from framework.errors import ConfigError, JobStopped, PeersUnreachable
 from framework.launch import local
 from framework.launch.agent import Agent
 from framework.launch.config import Config, Spawned, inherited_listener, parse, usage, with_spawned
@@ -23,9 +24,9 @@ from framework.launch.link import Link
 from framework.launch.plane import ControlPlane
 from framework.launch.report import render, worst
 from framework.launch.signals import Stop, exit_code
-from framework.membership import Members, WorkerId
+from framework.membership import Address, Members, WorkerId
 from framework.net.endpoint import Endpoint
-from framework.net.mesh import Mesh, start_mesh
+from framework.net.mesh import Mesh, join_mesh, start_mesh
 from framework.net.secret import load_or_create_secret
 from framework.worker.worker import Worker
 
@@ -38,6 +39,9 @@ STOP_GRACE_S = 5.0
 """How long threads have to get to their next step after a request to stop."""
 
 JOIN_POLL_S = 0.5
+
+JOIN_PATIENCE_S = 120.0
+"""How long a joiner waits for its turn and for what it must know."""
 
 
 def example(build: Callable[[Scope], R]) -> R:
@@ -74,6 +78,7 @@ def execute_from_args(
         print(f"{program}: {error}\n\n{usage()}", file=sys.stderr)
         raise SystemExit(2) from None
     stop = Stop()
+    _show_log()
     if spawned is not None:
         config = with_spawned(config, spawned)
         local.live_as_child(spawned)
@@ -91,6 +96,16 @@ def execute_from_args(
             raise SystemExit(exit_code(error, stop)) from None
 
 
+def _show_log() -> None:
+    """Tell the user of a program what its workers say of joins, leaves and links, unless it has a log of its own."""
+    log = logging.getLogger("hailer")
+    if not log.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("hailer: %(message)s"))
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+
+
 def _execute(
     main: Callable[[Worker], R],
     config: Config,
@@ -100,32 +115,52 @@ def _execute(
     plane: ControlPlane | None,
 ) -> list[R]:
     assert config.process is not None
-    secret = load_or_create_secret(config.secret_file) if config.processes > 1 else b""
-    mesh = start_mesh(
-        config.process,
-        config.threads,
-        config.addresses,
-        secret,
-        listener=inherited_listener(spawned) if spawned else None,
-        should_stop=lambda: stop.reason is not None,
-    )
+    secret = load_or_create_secret(config.secret_file) if config.processes > 1 or config.joinable else b""
+    mesh = _mesh(config, secret, inherited_listener(spawned) if spawned else None, lambda: stop.reason is not None)
     try:
-        members = Members.dense(config.workers)
-        workers = [Worker(id_, members, endpoint, args=args) for id_, endpoint in mesh.endpoints.items()]
+        workers = _workers(config, args, mesh)
         if spawned is not None and plane is not None:
             Agent(Link(socket.socket(fileno=spawned.link_fd)), workers, plane.answer).start()
-        return _run_workers(main, workers, stop, mesh)
+        return _run_workers(main, config, workers, stop, mesh)
     finally:
         mesh.close()
 
 
-def _run_workers(main: Callable[[Worker], R], workers: Sequence[Worker], stop: Stop, mesh: Mesh) -> list[R]:
+def _mesh(config: Config, secret: bytes, listener: socket.socket | None, should_stop: Callable[[], bool]) -> Mesh:
+    assert config.process is not None
+    if config.join is not None:
+        server = WorkerId(config.server * config.threads), config.join
+        return join_mesh(
+            config.process, config.threads, config.address, server, secret, listener=listener, should_stop=should_stop
+        )
+    return start_mesh(
+        config.process,
+        config.threads,
+        config.addresses,
+        secret,
+        listener=listener,
+        joinable=config.joinable,
+        should_stop=should_stop,
+    )
+
+
+def _workers(config: Config, args: Sequence[str], mesh: Mesh) -> list[Worker]:
+    members = Members.dense(config.workers) if config.join is None else Members(0, ())
+    addresses = {worker: config.addresses[worker // config.threads] for worker in members.workers}
+    return [Worker(id_, members, endpoint, args=args, addresses=addresses) for id_, endpoint in mesh.endpoints.items()]
+
+
+def _run_workers(
+    main: Callable[[Worker], R], config: Config, workers: Sequence[Worker], stop: Stop, mesh: Mesh
+) -> list[R]:
     stop.watch(workers)
     results: dict[WorkerId, R] = {}
     errors: list[BaseException] = []
 
     def run(worker: Worker, endpoint: Endpoint) -> None:
         try:
+            if config.join is not None:
+                _join(worker, WorkerId(config.server * config.threads), config.address)
             result = main(worker)
             worker.finish()
             results[worker.id] = result
@@ -141,6 +176,20 @@ def _run_workers(main: Callable[[Worker], R], workers: Sequence[Worker], stop: S
     if errors:
         raise worst(errors)
     return [results[worker.id] for worker in workers]
+
+
+def _join(worker: Worker, server: WorkerId, address: Address) -> None:
+    """Learn what a joiner must know before its program builds on it."""
+    worker.join(server, address)
+    deadline_s = time.monotonic() + JOIN_PATIENCE_S
+    while not worker.rescaling.learned:
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise PeersUnreachable(
+                f"worker {server} did not let worker {worker.id} in within {JOIN_PATIENCE_S:g} s; "
+                f"is the job busy with another join, or does its program never step?"
+            )
+        worker.step_or_park(left_s)
 
 
 def _run_threads(runs: list[Callable[[], None]], stop: Stop) -> None:

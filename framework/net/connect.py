@@ -16,12 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from framework.errors import JobStopped
+from framework.membership import Address
 from framework.wire.handshake import NONCE_BYTES, ClientHandshake, Hello
 
 STOP_POLL_S = 0.1
 READ_BYTES = 65_536
-
-Address = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)

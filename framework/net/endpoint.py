@@ -10,8 +10,9 @@ import selectors
 import socket
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
 
-from framework.membership import WorkerId
+from framework.membership import Address, WorkerId
 from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
 from framework.net.waker import Events, Waker
@@ -37,6 +38,10 @@ class Endpoint:
         self._stash: list[tuple[WorkerId, Message]] = []
         self._broadcast: tuple[Progress, list[bytes]] | None = None
         self._closed = False
+        self._parting: list[TcpLink] = []
+        self._parted: set[WorkerId] = set()
+        self.connect: Callable[[WorkerId, Address], None] | None = None
+        """How a joiner makes a link."""
 
     @property
     def peers(self) -> frozenset[WorkerId]:
@@ -51,6 +56,8 @@ class Endpoint:
             return
         if peer not in self._tcp:
             self._take_adopted()
+        if peer in self._parted:
+            return
         bodies = self._bodies(message, where)
         if isinstance(message, Data):
             self.traffic.data_bytes += sum(map(len, bodies))
@@ -76,6 +83,12 @@ class Endpoint:
         for tcp_link in self._tcp.values():
             if tcp_link.unsent:
                 tcp_link.flush()
+        for parting in list(self._parting):
+            parting.flush()
+            if not parting.unsent:
+                self._parting.remove(parting)
+                del self._names[parting]
+                parting.close()
 
     def congested(self) -> bool:
         """Whether so much waits for a slow peer that sources should pause."""
@@ -103,6 +116,23 @@ class Endpoint:
         if self._closed:
             self._drop_adopted()
 
+    def reach(self, peers: Mapping[WorkerId, Address]) -> None:
+        """Establish links to peers that have none. For a joiner, which has nothing else to do: blocks, or raises."""
+        assert self.connect is not None, "only a joiner reaches out"
+        self._take_adopted()
+        for peer, address in peers.items():
+            if peer not in self._tcp and peer not in self._threads:
+                self.connect(peer, address)
+
+    def part_with(self, peer: WorkerId) -> None:
+        """End the link to a peer, after what is queued for it. What it still says is not heard."""
+        self._take_adopted()
+        self._parted.add(peer)
+        if peer in self._threads:
+            self._threads.pop(peer).flush()
+        elif peer in self._tcp:
+            self._parting.append(self._tcp.pop(peer))
+
     def drain(self, timeout_s: float) -> bool:
         """Push out what is queued, for a bounded time; whether all of it went. What arrives meanwhile is kept."""
         deadline = time.monotonic() + timeout_s
@@ -122,7 +152,7 @@ class Endpoint:
         for thread_link in self._threads.values():
             thread_link.close()
         self._linger()
-        for tcp_link in self._tcp.values():
+        for tcp_link in (*self._tcp.values(), *self._parting):
             tcp_link.close()
         self._drop_adopted()
         self._waker.close()
@@ -145,7 +175,9 @@ class Endpoint:
                 link.flush()
             if ready & selectors.EVENT_READ:
                 peer = self._names[link]
-                received.extend((peer, message) for message in link.read())
+                messages = link.read()
+                if peer not in self._parted:
+                    received.extend((peer, message) for message in messages)
 
     def _take_adopted(self) -> None:
         while self._adopted:

@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 
 from framework.errors import (
@@ -22,9 +23,9 @@ from framework.errors import (
     ProtocolError,
     SecretMismatch,
 )
-from framework.membership import WorkerId
+from framework.membership import Address, WorkerId
 from framework.net.acceptor import HANDSHAKE_TIMEOUT_S, Acceptor
-from framework.net.connect import STOP_POLL_S, Address, Patience, connect_link
+from framework.net.connect import STOP_POLL_S, Patience, connect_link
 from framework.net.endpoint import Endpoint, link_threads
 from framework.net.secret import SECRET_VARIABLE
 from framework.wire.admission import Admission
@@ -47,21 +48,51 @@ def start_mesh(
     *,
     generation: int = 0,
     listener: socket.socket | None = None,
+    joinable: bool = False,
     timeout_s: float = 30.0,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Mesh:
     """All links of `process`, where `addresses` says where each process of the cluster listens.
 
     A `listener` that is bound already is taken over and closed with the mesh; otherwise the process's own address is
-    bound. One process alone opens no socket. `should_stop` is asked at least every 100 ms.
+    bound. One process alone opens no socket, unless others are to join it. `should_stop` is asked at least every
+    100 ms.
     """
     mesh = Mesh(process, threads, addresses, secret, generation)
     try:
-        if len(addresses) > 1:
+        if len(addresses) > 1 or joinable:
             mesh._listen(listener if listener is not None else _bind(process, addresses[process]))
             mesh._join(Patience(time.monotonic() + timeout_s, should_stop), timeout_s)
         elif listener is not None:
             listener.close()
+    except BaseException:
+        mesh.close()
+        raise
+    return mesh
+
+
+def join_mesh(
+    process: int,
+    threads: int,
+    address: Address,
+    server: tuple[WorkerId, Address],
+    secret: bytes,
+    *,
+    generation: int = 0,
+    listener: socket.socket | None = None,
+    timeout_s: float = 30.0,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Mesh:
+    """The links with which `process` begins to join a running cluster: each of its workers to `server`.
+
+    It listens at `address`, for those that join after it. Its endpoints `reach` the others when they know who there is.
+    """
+    mesh = Mesh(process, threads, [address], secret, generation)
+    try:
+        mesh._listen(listener if listener is not None else _bind(process, address))
+        for endpoint in mesh.endpoints.values():
+            endpoint.connect = partial(mesh._link, endpoint, timeout_s, should_stop)
+            endpoint.reach(dict([server]))
     except BaseException:
         mesh.close()
         raise
@@ -74,7 +105,6 @@ class Mesh:
     def __init__(
         self, process: int, threads: int, addresses: Sequence[Address], secret: bytes, generation: int
     ) -> None:
-        assert 0 <= process < len(addresses), (process, addresses)
         assert threads > 0, threads
         self.process = process
         self.endpoints: dict[WorkerId, Endpoint] = {
@@ -109,7 +139,9 @@ class Mesh:
         }
 
     def _listen(self, listener: socket.socket) -> None:
-        admission = Admission(len(self._addresses), self._threads, self._generation, set(self._incoming))
+        admission = Admission(
+            len(self._addresses), self._threads, self._generation, frozenset(self.endpoints), set(self._incoming)
+        )
         self._acceptor = Acceptor(listener, self._secret, admit=admission.admit, deliver=self._deliver)
         self._acceptor.start()
 
@@ -117,7 +149,7 @@ class Mesh:
         """Called by the acceptor's thread."""
         self.endpoints[hello.target].adopt(hello.source, connection)
         with self._changed:
-            del self._incoming[hello.source, hello.target]
+            self._incoming.pop((hello.source, hello.target), None)
             self._changed.notify_all()
 
     def _join(self, patience: Patience, timeout_s: float) -> None:
@@ -147,26 +179,53 @@ class Mesh:
         for remote, local in [link for link, owner in self._outgoing.items() if owner == process]:
             hello = Hello(len(self._addresses), self._threads, self._generation, local, remote)
             try:
-                connection, leftover = connect_link(
-                    self._addresses[process], hello, self._secret, patience.within(HANDSHAKE_TIMEOUT_S)
-                )
+                self._connect(hello, self._addresses[process], self._name(process), patience)
             except TimeoutError as error:
                 self._failures.setdefault(process, error.strerror or str(error))
                 return
             except OSError as error:
                 self._failures[process] = error.strerror or str(error)
                 return
-            except PeerRefused as error:
-                raise PeerRefused(f"{self._name(process)} refused this process: {error}") from error
-            except SecretMismatch as error:
-                raise SecretMismatch(
-                    f"{self._name(process)} has another cluster secret than this process; "
-                    f"give both the same file, with --secret-file or the environment variable {SECRET_VARIABLE}"
-                ) from error
-            except ProtocolError as error:
-                raise PeersUnreachable(f"{self._name(process)} cannot be talked to: {error}") from error
-            self.endpoints[local].adopt(remote, connection, leftover)
             del self._outgoing[remote, local]
+
+    def _link(
+        self,
+        endpoint: Endpoint,
+        timeout_s: float,
+        should_stop: Callable[[], bool],
+        remote: WorkerId,
+        address: Address,
+    ) -> None:
+        """Connect a joiner to a member; try again for a while."""
+        hello = Hello(0, self._threads, self._generation, endpoint.worker, remote)
+        name = f"worker {remote} at {address[0]}:{address[1]}"
+        patience = Patience(time.monotonic() + timeout_s, should_stop)
+        while True:
+            try:
+                self._connect(hello, address, name, patience)
+                return
+            except OSError as error:
+                try:
+                    time.sleep(min(patience.check(), RETRY_S))
+                except TimeoutError:
+                    raise PeersUnreachable(
+                        f"{name} did not answer within {timeout_s:g} s ({error.strerror or error}); does the job run, "
+                        f"and does it listen there?"
+                    ) from None
+
+    def _connect(self, hello: Hello, address: Address, name: str, patience: Patience) -> None:
+        try:
+            connection, leftover = connect_link(address, hello, self._secret, patience.within(HANDSHAKE_TIMEOUT_S))
+        except PeerRefused as error:
+            raise PeerRefused(f"{name} refused this process: {error}") from error
+        except SecretMismatch as error:
+            raise SecretMismatch(
+                f"{name} has another cluster secret than this process; "
+                f"give both the same file, with --secret-file or the environment variable {SECRET_VARIABLE}"
+            ) from error
+        except ProtocolError as error:
+            raise PeersUnreachable(f"{name} cannot be talked to: {error}") from error
+        self.endpoints[hello.source].adopt(hello.target, connection, leftover)
 
     def _missing(self) -> list[int]:
         with self._changed:

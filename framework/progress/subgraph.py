@@ -45,10 +45,17 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class ProgressState:
-    """All that a scope has heard: pointstamps with their counts, and the next batch due from each sender."""
+    """All that a scope has heard: what a worker that joins must be told.
+
+    Only records and capabilities are in it. What stands for them at the borders of scopes follows from them, and each
+    worker works that out for itself.
+    """
 
     pointstamps: dict[tuple[int, Time], int]
+    exits: dict[tuple[int, Time], int]
+    """Records that have left the scope, of which it has yet to tell its surroundings."""
     next_in: dict[WorkerId, int]
+    """By sender, the number of the next batch."""
     next_out: int
 
 
@@ -114,11 +121,12 @@ class Subgraph:
         """Per input: what `Child.fans_out` is to an output."""
         self.initial: list[list[tuple[Time, int]]] = [[] for _ in range(outputs)]
         self._owner_of_target: dict[int, tuple[int, int]] = {}
+        self._must_tell = False
 
     # Building
 
-    def adopt(self, index: int, operator: Operator, fans_out: list[list[tuple[Target, bool]]], peers: int) -> None:
-        """Take in the operator that the graph calls `index`; `peers` workers do the same."""
+    def adopt(self, index: int, operator: Operator, fans_out: list[list[tuple[Target, bool]]], starters: int) -> None:
+        """Take in the operator that the graph calls `index`; so many workers start it with its initial capabilities."""
         ids = self._compiled.ids
         child = Child(operator, f"{self.path}.{index}")
         child.targets = [ids[Target(index, port)] for port in range(len(operator.shared.consumed))]
@@ -131,8 +139,27 @@ class Subgraph:
             operator.shared.frontiers[port].update(self._nesting.inner.minimum, -1)
         for location, initial in zip(child.sources, operator.initial, strict=True):
             for time, count in initial:
-                self._tracker.update(location, time, count * peers if operator.local else count)
+                self._tracker.update(location, time, count * starters if operator.local else count)
         self.activate(index)
+
+    def inherit(self, state: ProgressState | None, batches: list[tuple[WorkerId, int, tuple[Change, ...]]]) -> None:
+        """Begin with what another worker has heard, if it has begun, and with batches that it passed on."""
+        if state is not None:
+            for (location, time), count in state.pointstamps.items():
+                self._tracker.update(location, time, count)
+            for exit_, delta in state.exits.items():
+                self._heard.update(exit_, delta)
+            self._sequences.next_in.update(state.next_in)
+        self._inbox += batches
+
+    def count_starters(self, change: int) -> None:
+        """So many more workers than was thought start with the initial capabilities."""
+        for child in self._children.values():
+            if child.operator.local:
+                for location, initial in zip(child.sources, child.operator.initial, strict=True):
+                    for time, count in initial:
+                        self._heard.update((location, time), count * change)
+        self._outside.activate()
 
     def open(self, fans_out: list[list[tuple[Target, bool]]]) -> None:
         """Close the building phase: derive the first frontiers and what the scope may emit from the start."""
@@ -155,6 +182,12 @@ class Subgraph:
     def receive(self, sender: WorkerId, sequence: int, changes: tuple[Change, ...]) -> None:
         """Take a batch from another worker; it counts from the next scheduling on."""
         self._inbox.append((sender, sequence, changes))
+        self._outside.activate()
+
+    def lend(self, location: int, time: Time, count: int) -> None:
+        """Announce capabilities of another worker, at a time for which this worker holds one; or their end."""
+        self._done.update((location, time), count)
+        self._must_tell = True
         self._outside.activate()
 
     def schedule(self) -> bool:
@@ -264,8 +297,9 @@ class Subgraph:
 
     def _tell_peers(self) -> None:
         """Broadcast what was done once somebody's frontier may depend on it (timely's demand mode)."""
-        if not self._matters():
+        if not self._must_tell and not self._matters():
             return
+        self._must_tell = False
         changes = tuple((location, time, delta) for (location, time), delta in self._done.drain())
         sequence = self._sequences.stamp()
         self._outside.broadcast(sequence, changes)
@@ -287,11 +321,53 @@ class Subgraph:
 
     def progress_state(self) -> ProgressState:
         """What a worker that joined now would have to be told."""
-        pointstamps = ChangeBatch(self._tracker.pointstamps().items())
+        derived = {
+            location for child in self._children.values() if not child.operator.local for location in child.sources
+        }
+        pointstamps, exits = ChangeBatch[tuple[int, Time]](), dict[tuple[int, Time], int]()
+        for key, count in self._tracker.pointstamps().items():
+            if key[0] not in derived and not self._is_border(key[0]):
+                pointstamps.update(key, count)
         for key, delta in self._heard.items():
-            if not self._is_border(key[0]):
+            if key[0] in self._exits:
+                exits[key] = delta
+            elif key[0] not in derived:
                 pointstamps.update(key, delta)
-        return ProgressState(dict(pointstamps.items()), dict(self._sequences.next_in), self._sequences.next_out)
+        return ProgressState(dict(pointstamps.items()), exits, dict(self._sequences.next_in), self._sequences.next_out)
+
+    @property
+    def batches_sent(self) -> int:
+        """How many batches this worker has told the others."""
+        return self._sequences.next_out
+
+    def uncounted(self) -> bool:
+        """Whether something was sent that is not yet in the accounts; between steps, rarely."""
+        return any(map(len, self.entered)) or any(
+            (isinstance(child.operator, Subgraph) and child.operator.uncounted())
+            or any(map(len, child.operator.shared.produced))
+            for child in self._children.values()
+        )
+
+    def untold(self) -> bool:
+        """Whether something was done here that no batch has told of."""
+        return (
+            bool(self._done)
+            or self.uncounted()
+            or any(
+                (isinstance(child.operator, Subgraph) and child.operator.untold())
+                or any(map(len, (*child.operator.shared.consumed, *child.operator.shared.internal)))
+                for child in self._children.values()
+            )
+        )
+
+    def tell_all(self) -> None:
+        """Have the next scheduling broadcast what was done, however little it matters."""
+        self._must_tell = bool(self._done)
+        for child in self._children.values():
+            if isinstance(child.operator, Subgraph):
+                child.operator.tell_all()
+        if self._done:
+            self._outside.activate()
 
     @property
     def compiled(self) -> Compiled:

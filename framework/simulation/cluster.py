@@ -4,6 +4,8 @@ From one seed the simulation decides, move by move, who acts: a worker's program
 steps, or one frame arrives on one link. Frames stay in order within a link and in no order across links. The workers,
 their dataflows, the progress protocol and the wire format are those of production; only the links and the clock are
 simulated. A worker that has parked is not stepped before something wakes it, so that a wake-up that is lost shows.
+
+Workers may join while it runs (`join`) and leave (`rescaling.begin_leave`, in a program); joiners may die (`kill`).
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from dataclasses import dataclass, field
 from math import inf
 from random import Random
 
+from framework.errors import PeerRefused
 from framework.membership import Members, WorkerId
 from framework.simulation.network import Link, Network, SimulatedTransport
+from framework.wire.messages import Lost
 from framework.worker.worker import Worker
 
 Program = Callable[[Worker], Iterator[None]]
@@ -77,16 +81,55 @@ class SimulatedCluster:
         self._replay = replay
         self._trace: deque[str] = deque(maxlen=trace_moves)
         self._programs: dict[WorkerId, Iterator[None]] = {}
+        self._joining: dict[WorkerId, Program] = {}
+        """Joiners whose program waits until they know what to build on."""
+        self.departed: set[WorkerId] = set()
+        """Those that have left, or were killed."""
+        self.refusals: list[str] = []
+        """Why joiners were not let in."""
+
+    def join(self, worker: WorkerId, server: WorkerId, program: Program) -> Worker:
+        """Let a new worker join through `server` and run `program` there."""
+        end = SimulatedTransport(worker, self.network)
+        joiner = Worker(worker, Members(0, ()), end, clock=lambda: self.network.now_s)
+        self.workers[worker] = joiner
+        self._joining[worker] = program
+        joiner.join(server, ("simulated", worker))
+        self._trace.append(f"{self.moves}: worker {worker} asks worker {server} to join")
+        return joiner
+
+    def kill(self, worker: WorkerId) -> None:
+        """End a joiner without a word. Of what it has sent, an end may be lost on each link."""
+        self._trace.append(f"{self.moves}: worker {worker} dies")
+        self._programs.pop(worker, None)
+        self._joining.pop(worker, None)
+        self._dismiss(worker)
+        end = self.network.ends[worker]
+        end.arrived.clear()
+        for (sender, receiver), frames in list(self.network.links.items()):
+            if receiver == worker:
+                frames.clear()
+            elif sender == worker:
+                for _ in range(self.random.randrange(len(frames) + 1)):
+                    frames.pop()
+        for other in self.workers.keys() - self.departed:
+            if self.network.knows(worker, other):
+                self.network.links.setdefault((worker, other), deque()).append(Lost("it was killed"))
+
+    def _dismiss(self, worker: WorkerId) -> None:
+        self.departed.add(worker)
+        self.workers[worker].shut_down()
 
     def run(self, program: Program, *, moves_max: int = 100_000) -> None:
         """Run `program` on every worker until all dataflows are complete and nothing is under way."""
         self._programs = {worker.id: program(worker) for worker in self.workers.values()}
         try:
-            while self._programs or self.network.busy() or self._running():
+            while self._programs or self._joining or self.network.busy() or self._running():
                 if self.moves >= moves_max:
                     raise SimulationStuck(f"not complete after {moves_max} moves; {self._states()}")
                 self.moves += 1
                 self._move()
+            assert not self._joining, f"{sorted(self._joining)} never joined"
         except Exception as error:
             error.add_note(self._story())
             for worker in self.workers.values():
@@ -100,6 +143,8 @@ class SimulatedCluster:
         network, pace = self.network, self._pace
         network.now_s += self.random.random() / 1000
         links = network.busy()
+        for worker in [worker for worker in self._joining if self.workers[worker].rescaling.learned]:
+            self._programs[worker] = self._joining.pop(worker)(self.workers[worker])
         awake = [worker for worker in self.workers if self._awake(worker)]
         # As with a real input, the program of a worker whose peers are behind waits for them.
         willing = [worker for worker in self._programs if not network.ends[worker].congested()]
@@ -130,7 +175,15 @@ class SimulatedCluster:
 
     def _step(self, worker: WorkerId) -> None:
         self._trace.append(f"{self.moves}: worker {worker} steps")
-        self.workers[worker].step_or_park()
+        try:
+            self.workers[worker].step_or_park()
+        except PeerRefused as refusal:
+            self._trace.append(f"{self.moves}: {refusal}")
+            self.refusals.append(str(refusal))
+            self.kill(worker)
+            return
+        if self.workers[worker].rescaling.gone and worker not in self.departed:
+            self._dismiss(worker)
         end = self.network.ends[worker]
         assert not end.unflushed, f"worker {worker} has stepped and kept {end.unflushed} for itself"
         if end.asleep_until_s() <= self.network.now_s:
@@ -149,7 +202,10 @@ class SimulatedCluster:
 
     def _awake(self, worker: WorkerId) -> bool:
         end = self.network.ends[worker]
-        if not self.workers[worker].installed_dataflows():
+        rescaling = self.workers[worker].rescaling
+        if worker in self.departed or (rescaling.learned and not self.workers[worker].dataflows_built):
+            return False
+        if not self.workers[worker].installed_dataflows() and not rescaling.active:
             return bool(end.arrived)
         return end.asleep_until_s() <= self.network.now_s
 
@@ -158,7 +214,7 @@ class SimulatedCluster:
         until_s = min(
             self.network.ends[id_].asleep_until_s()
             for id_, worker in self.workers.items()
-            if worker.installed_dataflows()
+            if id_ not in self.departed and (worker.installed_dataflows() or worker.rescaling.active)
         )
         if until_s == inf:
             raise SimulationStuck(f"all workers sleep, nothing is under way, and yet: {self._states()}")
@@ -166,7 +222,8 @@ class SimulatedCluster:
         self.network.now_s = until_s
 
     def _states(self) -> str:
-        return str({id_: worker.progress_states() for id_, worker in self.workers.items()})
+        states = {id_: worker.progress_states() for id_, worker in self.workers.items() if id_ not in self.departed}
+        return f"members {[worker.members for worker in self.workers.values()]}, {states}"
 
     def _story(self) -> str:
         lines = [f"seed {self.seed}, move {self.moves}"]

@@ -41,6 +41,7 @@ from framework.simulation.truth import (
     moved,
 )
 from framework.wire.messages import Data, Progress
+from framework.wire.rescale import Enlist
 
 
 @dataclass(slots=True)
@@ -51,7 +52,8 @@ class _Dataflow:
     on: dict[WorkerId, ScopeOnWorker] = field(default_factory=dict)
     """Where it is running."""
     built: dict[WorkerId, ScopeOnWorker] = field(default_factory=dict)
-    """Where it has ever run."""
+    """Where it has run, on workers that have not left."""
+    ever_built: set[WorkerId] = field(default_factory=set)
     frontiers: Frontiers = field(default_factory=dict)
     """What was implied by what existed, when that was last looked at."""
 
@@ -76,6 +78,7 @@ class Invariants:
         self._implications = TrueFrontiers()
         self._dataflows: dict[int, _Dataflow] = {}
         self._abandoned: set[int] = set()
+        self._waiting: set[WorkerId] = set()
         self._next_out: dict[tuple[str, WorkerId], int] = {}
         self._batches: dict[tuple[str, WorkerId, int], tuple[object, ...]] = {}
         self.checks = 0
@@ -122,7 +125,7 @@ class Invariants:
         self._take_stock(self._cluster.workers)
         for dataflow in self._claimed():
             assert not dataflow.on, f"dataflow {dataflow.number} still runs on {sorted(dataflow.on)}"
-            missing = self._cluster.workers.keys() - dataflow.built.keys()
+            missing = self._cluster.workers.keys() - dataflow.ever_built - self._cluster.departed
             assert not missing, f"dataflow {dataflow.number} was never built on workers {sorted(missing)}"
         for capability in self._census.held():
             place = self._places.outputs.get(id(capability.holder))
@@ -142,19 +145,39 @@ class Invariants:
 
     def _look(self, workers: Iterable[WorkerId]) -> None:
         """Find out which dataflows have come and gone, and what has changed in them."""
-        for id_ in workers:
+        provisional = self._provisional()
+        enlisted = self._waiting - provisional
+        self._waiting = provisional
+        for id_ in {*workers, *enlisted} - provisional:
             worker = self._cluster.workers[id_]
             running = worker.dataflows()
-            for number, root in running.items():
+            for number, root in running.items() if not worker.rescaling.parted else ():
                 dataflow = self._dataflows.setdefault(number, _Dataflow(number))
-                if id_ not in dataflow.built:
+                if id_ not in dataflow.ever_built:
+                    dataflow.ever_built.add(id_)
                     dataflow.built[id_] = dataflow.on[id_] = scope = ScopeOnWorker(id_, root)
                     self._places.learn(worker, scope)
                 for scope in dataflow.on[id_].all_scopes:
-                    scope.look(peers=len(self._cluster.workers))
+                    scope.look(peers=len(worker.members))
             for number, dataflow in self._dataflows.items():
-                if number not in running:
-                    dataflow.on.pop(id_, None)
+                if number not in running or worker.rescaling.parted:
+                    gone = dataflow.on.pop(id_, None)
+                    for scope in gone.all_scopes if gone else ():
+                        self._next_out[scope.path, id_] = scope.ledger.sequences.next_out
+                if id_ in self._cluster.departed or worker.rescaling.parted:
+                    dataflow.built.pop(id_, None)
+
+    def _provisional(self) -> set[WorkerId]:
+        """Joiners that are not enlisted: they cannot do anything yet, and what they hold is their server's to drop."""
+        return {
+            id_
+            for id_, worker in self._cluster.workers.items()
+            if worker.rescaling.joining
+            and not any(
+                isinstance(message, Enlist) and receiver == id_
+                for _, receiver, message in self._cluster.network.under_way()
+            )
+        }
 
     def _take_stock(self, workers: Iterable[WorkerId]) -> _Moment:
         """What exists now; of the scopes, only those of `workers` have changed since the last time."""
@@ -164,7 +187,9 @@ class Invariants:
             for root in dataflow.on.values():
                 for scope in root.all_scopes:
                     add_all(moment.existing[scope.path], scope.records)
-            absent = len(everyone) - len(dataflow.built)
+            absent = sum(
+                not worker.rescaling.joiner for worker in everyone.values() if worker.id not in dataflow.ever_built
+            )
             if absent:
                 # They will start with these capabilities; all others know that.
                 for scope in next(iter(dataflow.built.values())).all_scopes:
@@ -173,6 +198,7 @@ class Invariants:
             place = places.outputs.get(id(capability.holder))
             if place is not None:
                 add(moment.existing[place[0]], (place[1], capability.time), 1)
+        self._count_lent(moment)
         early = ((sender, id_, message) for id_, worker in everyone.items() for sender, message in worker.early())
         for sender, receiver, message in (*early, *self._cluster.network.under_way()):
             if isinstance(message, Data) and message.channel in places.data_channels:
@@ -181,6 +207,18 @@ class Invariants:
             elif isinstance(message, Progress) and message.channel in places.progress_channels:
                 moment.sent[places.progress_channels[message.channel], receiver].append((sender, message))
         return moment
+
+    def _count_lent(self, moment: _Moment) -> None:
+        """Capabilities of joiners: those that their server still answers for, and those not yet built upon."""
+        for id_, worker in self._cluster.workers.items():
+            if id_ in self._cluster.departed:
+                continue
+            lent = list(worker.rescaling.member.lent)
+            if worker.rescaling.joiner is not None and id_ not in self._provisional():
+                lent += [(*place, time) for place, time in worker.rescaling.joiner.inheritance.lent.items()]
+            for path, port, time in lent:
+                scope, location = self._places.sources[path, port]
+                add(moment.existing[scope], (location, time), 1)
 
     # Safety
 
@@ -221,7 +259,7 @@ class Invariants:
         known = ledger.tracker.pointstamps()
         for child, nested in scope.scopes:
             inside = self._check_scope_accounts(nested, not_told, moment)
-            add_all(coming, _reports(child, nested, inside, peers=len(self._cluster.workers)))
+            add_all(coming, _reports(child, nested, inside, peers=1))
             _check_projection(child, nested, scope, known)
         total = dict(known)
         add_all(total, coming)
@@ -272,6 +310,8 @@ class Invariants:
                 f"batch {sequence} of worker {sender} in scope {scope.path} is {known} to one worker and {changes} to "
                 f"worker {scope.worker}"
             )
+        if self._cluster.workers[scope.worker].rescaling.joiner and not any(moment.existing.values()):
+            return  # it may have joined when the dataflow was complete
         for sender in self._cluster.workers:
             next_out = self._next_out.get((scope.path, sender), 0)
             assert due.get(sender, 0) == next_out, (

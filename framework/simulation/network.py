@@ -7,11 +7,11 @@ production, and the simulation can look at what is under way.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from framework.membership import WorkerId
+from framework.membership import Address, WorkerId
 from framework.wire.messages import Data, Message, decode, encode, encode_data
 from framework.worker.transport import Traffic
 
@@ -44,6 +44,10 @@ class Network:
             self.ends[sender].wake()
         return message
 
+    def knows(self, one: WorkerId, other: WorkerId) -> bool:
+        """Whether a link between two workers was ever used."""
+        return (one, other) in self.links or (other, one) in self.links
+
     def under_way(self) -> Iterator[tuple[WorkerId, WorkerId, Message]]:
         """Sender, receiver and message of all that was sent and that no worker has taken yet, in order per link."""
         for receiver, end in self.ends.items():
@@ -67,10 +71,13 @@ class SimulatedTransport:
         self._worker = worker
         self._network = network
         self._asleep_until_s = -inf
+        self._parted: set[WorkerId] = set()
         network.ends[worker] = self
 
     def send(self, peer: WorkerId, message: Message, where: str = "this job") -> None:
         """Encode a message, as it would be on a real link."""
+        if peer in self._parted:
+            return
         bodies = encode_data(message, where) if isinstance(message, Data) else [encode(message)]
         self.unflushed.extend((peer, decode(body)) for body in bodies)
 
@@ -102,6 +109,14 @@ class SimulatedTransport:
     def asleep_until_s(self) -> float:
         """When the worker wakes up by itself; in the past if it is awake."""
         return self._asleep_until_s
+
+    def reach(self, peers: Mapping[WorkerId, Address]) -> None:
+        """Links are there when they are used."""
+
+    def part_with(self, peer: WorkerId) -> None:
+        """What is under way arrives; what is sent from now on does not."""
+        self.flush()
+        self._parted.add(peer)
 
     def close(self) -> None:
         """Nothing to release."""

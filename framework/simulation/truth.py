@@ -140,6 +140,8 @@ class Places:
     def __init__(self) -> None:
         self.inputs: dict[int, tuple[str, int]] = {}
         self.outputs: dict[int, tuple[str, int]] = {}
+        self.sources: dict[tuple[str, int], tuple[str, int]] = {}
+        """By operator and port."""
         self.data_channels: dict[int, tuple[str, int]] = {}
         self.progress_channels: dict[int, str] = {}
 
@@ -149,8 +151,9 @@ class Places:
             for child, operator in scope.operators:
                 for location, handle in zip(child.targets, operator.inputs, strict=True):
                     self.inputs[id(handle)] = scope.path, location
-                for location, output in zip(child.sources, operator.outputs, strict=True):
+                for port, (location, output) in enumerate(zip(child.sources, operator.outputs, strict=True)):
                     self.outputs[id(output)] = scope.path, location
+                    self.sources[child.path, port] = scope.path, location
         for channel, end in worker.channels().items():
             if isinstance(end, Subgraph):
                 self.progress_channels[channel] = end.path

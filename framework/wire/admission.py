@@ -1,4 +1,4 @@
-"""Which links a process lets in: those that its cluster needs, once each.
+"""Which links a process lets in: those that its cluster needs, and those of workers that join later, once each.
 
 Asked by `ServerHandshake` after the client has proven the secret. A refusal is a sentence that reaches the client's
 user, who started a process that does not belong.
@@ -14,18 +14,21 @@ from framework.wire.handshake import Hello
 
 @dataclass(slots=True)
 class Admission:
-    """The links that are still expected, as pairs of source and target."""
+    """The workers of a process, and the links that are still expected, as pairs of source and target."""
 
     processes: int
     threads: int
     generation: int
+    workers: frozenset[WorkerId]
     expected: set[tuple[WorkerId, WorkerId]]
     linked: set[tuple[WorkerId, WorkerId]] = field(default_factory=set)
 
     def admit(self, hello: Hello) -> str | None:
         """Let the link in and return None, or say why not."""
         link = (hello.source, hello.target)
-        if (hello.processes, hello.threads) != (self.processes, self.threads):
+        if hello.joins and hello.threads != self.threads:
+            return f"it has {hello.threads} threads, but the processes of this cluster have {self.threads}"
+        if not hello.joins and (hello.processes, hello.threads) != (self.processes, self.threads):
             return (
                 f"it was started for {_shape(hello.processes, hello.threads)}, "
                 f"but this cluster has {_shape(self.processes, self.threads)}"
@@ -34,9 +37,11 @@ class Admission:
             return f"it is of generation {hello.generation}, but this cluster is at {self.generation}"
         if link in self.linked:
             return f"worker {hello.source} has a link to worker {hello.target} already; is a process started twice?"
-        if link not in self.expected:
-            if hello.target not in {target for _, target in self.expected | self.linked}:
-                return f"worker {hello.target} is not here"
+        if hello.target not in self.workers:
+            return f"worker {hello.target} is not here"
+        if hello.source in self.workers:
+            return f"worker {hello.source} is here"
+        if not hello.joins and link not in self.expected:
             return f"worker {hello.target} expects no link from worker {hello.source}"
         self.expected.discard(link)
         self.linked.add(link)

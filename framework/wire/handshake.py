@@ -45,10 +45,16 @@ class Hello:
     """Which link a client wants to be, and what it believes the cluster to be."""
 
     processes: int
+    """How many the cluster began with; 0 from one that joins it later and does not know."""
     threads: int
     generation: int
     source: WorkerId
     target: WorkerId
+
+    @property
+    def joins(self) -> bool:
+        """Whether it comes from a worker that joins a running job."""
+        return self.processes == 0
 
 
 @dataclass(frozen=True, slots=True)

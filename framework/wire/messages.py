@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from framework.errors import ProtocolError, RecordTooLarge
-from framework.progress.order import EPOCH_MAX, Product, Time
+from framework.progress.order import Time
+from framework.wire import checks
 from framework.wire.codec import Buffer, decode_value, encode_fields
 from framework.wire.container import Container, decode_container, encode_container, split_container
 from framework.wire.framing import FRAME_BYTES_MAX
+from framework.wire.rescale import RescaleMessage, from_shape, shape_of
 
 REPORT_CHARS_MAX = 65_536
 """A longer report of an abort loses its middle."""
-
-TIME_DEPTH_MAX = 16
-"""How deep the scopes of a time nest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class Lost:
     detail: str
 
 
-Message: TypeAlias = Data | Progress | Built | Goodbye | Abort | Lost
+Message: TypeAlias = Data | Progress | Built | Goodbye | Abort | Lost | RescaleMessage
 
 
 class _Kind:
@@ -98,6 +97,9 @@ def encode(message: Message, where: str = "this job") -> bytes:
             return _compose(_Kind.ABORT, _shorten(report))
         case Lost():
             raise AssertionError(f"{message} is a local fact")
+        case _:
+            kind, fields = shape_of(message)
+            return _compose(kind, *fields)
 
 
 def encode_data(message: Data, where: str = "this job", *, frame_bytes_max: int = FRAME_BYTES_MAX) -> list[bytes]:
@@ -127,13 +129,16 @@ def decode(body: Buffer) -> Message:
     fields = decode_value(body[1:])
     match kind, fields:
         case _Kind.PROGRESS, [channel, sequence, list(changes)]:
-            return Progress(_natural(channel), _natural(sequence), tuple(map(_change, changes)))
+            return Progress(checks.natural(channel), checks.natural(sequence), tuple(map(checks.change, changes)))
         case _Kind.BUILT, [dataflow, bytes(fingerprint)]:
-            return Built(_natural(dataflow), fingerprint)
+            return Built(checks.natural(dataflow), fingerprint)
         case _Kind.GOODBYE, []:
             return Goodbye()
         case _Kind.ABORT, [str(report)]:
             return Abort(report)
+    rescale = from_shape(kind, fields)
+    if rescale is not None:
+        return rescale
     raise ProtocolError(f"no message of kind {kind} has such fields")
 
 
@@ -143,39 +148,12 @@ def _decode_data(body: Buffer) -> Data:
     start = 3 + body[2]
     match decode_value(body[3:start]):
         case [channel, time]:
-            return Data(_natural(channel), _time(time, 0), decode_container(body[1], body[start:]))
+            return Data(checks.natural(channel), checks.time(time), decode_container(body[1], body[start:]))
     raise ProtocolError("data whose header is not a channel and a time")
 
 
 def _compose(kind: int, *fields: Any) -> bytes:
     return bytes((kind,)) + encode_fields(fields)
-
-
-def _natural(value: Any) -> int:
-    if type(value) is int and 0 <= value <= EPOCH_MAX:
-        return value
-    raise ProtocolError(f"{_show(value)} where an integer from 0 to 2**63 - 1 was expected")
-
-
-def _change(value: Any) -> tuple[int, Time, int]:
-    match value:
-        case [location, time, delta] if type(delta) is int and -EPOCH_MAX <= delta <= EPOCH_MAX:
-            return _natural(location), _time(time, 0), delta
-    raise ProtocolError(f"{_show(value)} where a location, a time and a difference were expected")
-
-
-def _time(value: Any, depth: int) -> Time:
-    match value:
-        case int():
-            return _natural(value)
-        case [outer, inner] if depth < TIME_DEPTH_MAX:
-            return Product(_time(outer, depth + 1), _natural(inner))
-    raise ProtocolError(f"{_show(value)} where a time was expected")
-
-
-def _show(value: Any) -> str:
-    # Not `repr` of just anything: it fails on very deep lists and very large integers.
-    return repr(value) if type(value) is int and value.bit_length() <= 64 else f"a {type(value).__name__}"
 
 
 def _shorten(report: str) -> str:

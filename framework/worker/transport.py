@@ -6,10 +6,11 @@ apart.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from framework.membership import WorkerId
+from framework.membership import Address, WorkerId
 from framework.wire.messages import Message
 
 
@@ -46,6 +47,12 @@ class Transport(Protocol):
 
     def wake(self) -> None:
         """End the current or the next `park`."""
+
+    def reach(self, peers: Mapping[WorkerId, Address]) -> None:
+        """Establish links to peers that have none. For a joiner, which has nothing else to do: blocks, or raises."""
+
+    def part_with(self, peer: WorkerId) -> None:
+        """End the link to a peer, after what is queued for it. What it still says is not heard."""
 
     def close(self) -> None:
         """Release the links. What was not flushed is lost."""

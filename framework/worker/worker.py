@@ -7,7 +7,7 @@ and the time of day only through its clock; the simulator and real processes dri
 from __future__ import annotations
 
 import time as monotonic
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 
@@ -16,13 +16,14 @@ from framework.dataflow.operator import Activator
 from framework.dataflow.scope import Scope
 from framework.errors import DataflowMismatch, GraphError, JobAborted, JobStopped, PeerLost
 from framework.events import DataflowBuilt, DataflowFinished, Events, MessageReceived, MessageSent, Parked
-from framework.membership import Members, WorkerId
+from framework.membership import Address, Members, WorkerId
 from framework.progress.domain import Domain, Region
 from framework.progress.order import Time
 from framework.progress.subgraph import Change, ProgressState, Subgraph
 from framework.wire.container import Container
 from framework.wire.messages import Abort, Built, Data, Goodbye, Lost, Message, Progress
 from framework.worker.agenda import Agenda
+from framework.worker.rescaling import Rescaling, all_scopes
 from framework.worker.switchboard import Switchboard
 from framework.worker.transport import Traffic, Transport
 
@@ -37,25 +38,37 @@ class Worker:
         transport: Transport,
         clock: Callable[[], float] = monotonic.monotonic,
         args: Sequence[str] = (),
+        addresses: Mapping[WorkerId, Address] | None = None,
     ) -> None:
         self.id = worker
-        self.members = members
         self.args = tuple(args)
         self.events = Events(worker, clock)
         self._clock = clock
-        self._transport = transport
+        self.transport = transport
         self._agenda = Agenda()
         self._switchboard = Switchboard()
         self._channels: dict[int, InputHandle | Subgraph] = {}
         self._dataflows: dict[int, _Dataflow] = {}
-        self._dataflows_built = 0
+        self.dataflows_built = 0
+        self.fixed_operators: set[str] = set()
+        """Those that keep keys on the workers that the job began with."""
+        self._batches_sent: dict[int, int] = {}
+        """By channel, of scopes that have ended."""
         self._fingerprints: dict[int, tuple[WorkerId, bytes]] = {}
         self._ready: set[int] = set()
         self._on_finish: list[Callable[[], None]] = []
         self._departed: set[WorkerId] = set()
         self._stopping: str | None = None
+        self._unannounced: list[Built] = []
         self.stepping = False
         self.steps = 0
+        known = addresses or dict.fromkeys(members.workers, ("", 0))
+        self.rescaling = Rescaling(self, members, dict(known))
+
+    @property
+    def members(self) -> Members:
+        """The workers that records go to."""
+        return self.rescaling.members
 
     @property
     def index(self) -> int:
@@ -67,25 +80,56 @@ class Worker:
         """How many workers there are, this one included."""
         return len(self.members)
 
+    # Joining and leaving
+
+    def join(self, server: WorkerId, address: Address) -> None:
+        """Begin to join the job that `server` works on; this worker's process listens at `address`.
+
+        Step until `rescaling.learned`, then run the program; its `bootstrap` completes the join.
+        """
+        self.rescaling.begin_join(server, address, self.transport.reach)
+        self.transport.flush()
+
+    def bootstrap(self) -> bool:
+        """Complete a join, once all dataflows are built; whether this worker joined a running job.
+
+        On a worker that the job began with it does nothing. A program whose joiners feed no input of their own says
+        `if worker.bootstrap(): return`.
+        """
+        while self.rescaling.joining:
+            self.step_or_park()
+        return self.rescaling.joined
+
+    def leave(self) -> None:
+        """Leave the job: close the inputs, let what is left here drain, and part from the others.
+
+        Bins must have moved away. When it returns this worker is no longer part of the job, and its program should end.
+        """
+        self.close_inputs()
+        self.rescaling.begin_leave()
+        while not self.rescaling.gone:
+            self.step_or_park()
+        self.shut_down()
+
     # Building
 
     @contextmanager
     def dataflow(self, name: str = "dataflow") -> Iterator[Scope]:
         """Build a dataflow within a `with` block; it runs from the block's end on, whenever the worker steps."""
-        number = self._dataflows_built
-        self._dataflows_built += 1
+        number = self.dataflows_built
+        self.dataflows_built += 1
         first_channel = self._switchboard.reserved
         nesting = Region(Domain())
         scope = Scope(self, name, str(number), nesting, lambda: self._ready.add(number), None)
         try:
             yield scope
             root = scope.close()
+            self._check_fingerprint(number, scope.description())
         except BaseException:
             scope.abandon()
             raise
         self._dataflows[number] = _Dataflow(root, range(first_channel, self._switchboard.reserved))
         self._ready.add(number)
-        self._announce(number, scope.description())
         if self.events.listening:
             self.events.emit(DataflowBuilt(number, name, tuple(scope.operators())))
 
@@ -101,7 +145,9 @@ class Worker:
         dataflow.root.shut_down()
         self._switchboard.close(dataflow.channels)
         for channel in dataflow.channels:
-            self._channels.pop(channel, None)
+            end = self._channels.pop(channel, None)
+            if isinstance(end, Subgraph):
+                self._batches_sent[channel] = end.batches_sent
         self._ready.discard(number)
         if self.events.listening:
             self.events.emit(DataflowFinished(number))
@@ -139,7 +185,7 @@ class Worker:
 
         def from_thread() -> None:
             self._agenda.from_thread(activate)
-            self._transport.wake()
+            self.transport.wake()
 
         return Activator(
             activate=activate,
@@ -156,21 +202,25 @@ class Worker:
 
     def send_data(self, channel: int, peer: WorkerId, time: Time, container: Container, sender: str) -> None:
         """Send a container to another worker."""
-        self._transport.send(peer, Data(channel, time, container), where=f"operator {sender!r}")
+        if self.rescaling.joining:
+            raise GraphError(f"worker {self.id} has not joined yet; call worker.bootstrap() before it sends records")
+        self.transport.send(peer, Data(channel, time, container), where=f"operator {sender!r}")
         if self.events.listening:
             self.events.emit(MessageSent(channel, peer, len(container)))
 
     def broadcast_progress(self, channel: int, sequence: int, changes: tuple[Change, ...]) -> None:
         """Send a batch of progress to all other workers."""
-        self._broadcast(Progress(channel, sequence, changes))
+        message = Progress(channel, sequence, changes)
+        for peer in self.rescaling.audience:
+            self.transport.send(peer, message)
 
     def _broadcast(self, message: Message) -> None:
         for peer in self.members.others(self.id):
-            self._transport.send(peer, message)
+            self.transport.send(peer, message)
 
     def congested(self) -> bool:
         """Whether sources should pause because a peer is behind."""
-        return self._transport.congested()
+        return self.transport.congested()
 
     # Running
 
@@ -181,23 +231,36 @@ class Worker:
             raise JobStopped(self._stopping)
         self.stepping = True
         try:
-            for sender, message in self._transport.receive():
+            if self.rescaling.joining:
+                return self._step_joining()
+            for sender, message in self.transport.receive():
                 self._receive(sender, message)
-            self._agenda.run(self._clock(), self._transport.congested())
+            if self._unannounced:
+                self._announce()
+            self._agenda.run(self._clock(), self.transport.congested())
             for number in sorted(self._ready):
                 self._ready.discard(number)
                 dataflow = self._dataflows.get(number)
                 if dataflow is not None and not dataflow.root.schedule() and number in self._dataflows:
                     self.drop_dataflow(number)
-            self._transport.flush()
+            self.rescaling.end_step()
+            self.transport.flush()
         finally:
             self.stepping = False
             self.steps += 1
         return bool(self._dataflows)
 
+    def _step_joining(self) -> bool:
+        """A joiner that is no member yet only exchanges messages; who steps it after the state has come has built."""
+        self.rescaling.enlist()
+        for sender, message in self.transport.receive():
+            self._receive(sender, message)
+        self.transport.flush()
+        return True
+
     def step_or_park(self, timeout_s: float | None = None) -> bool:
         """Step; if there is nothing to do, first sleep until there is, or until `timeout_s` have passed."""
-        if not self._has_work() and self._dataflows:
+        if not self._has_work() and (self._dataflows or self.rescaling.active):
             self._park(timeout_s)
         return self.step()
 
@@ -207,11 +270,13 @@ class Worker:
             pass
 
     def _has_work(self) -> bool:
+        if self.rescaling.joining:
+            return self.rescaling.learned or self._stopping is not None
         return (
             bool(self._ready)
             or self._agenda.urgent()
             or self._stopping is not None
-            or (self._agenda.waits_for_clear() and not self._transport.congested())
+            or (self._agenda.waits_for_clear() and not self.transport.congested())
         )
 
     def _park(self, timeout_s: float | None) -> None:
@@ -220,11 +285,13 @@ class Worker:
         if due_s is not None:
             until_due_s = max(0.0, due_s - started_s)
             timeout_s = until_due_s if timeout_s is None else min(timeout_s, until_due_s)
-        self._transport.park(timeout_s)
+        self.transport.park(timeout_s)
         if self.events.listening:
             self.events.emit(Parked(self._clock() - started_s))
 
     def _receive(self, sender: WorkerId, message: Message) -> None:
+        if self.rescaling.receive(sender, message):
+            return
         match message:
             case Data() | Progress():
                 self._switchboard.dispatch(sender, message)
@@ -232,6 +299,8 @@ class Worker:
                 self._compare(dataflow, sender, fingerprint)
             case Goodbye():
                 self._departed.add(sender)
+                if sender not in self.members.workers:
+                    self.transport.part_with(sender)
             case Abort(report):
                 raise JobAborted(report)
             case Lost(detail):
@@ -239,10 +308,18 @@ class Worker:
 
     # Agreement on what was built
 
-    def _announce(self, number: int, description: str) -> None:
+    def _check_fingerprint(self, number: int, description: str) -> None:
         fingerprint = blake2b(description.encode(), digest_size=16).digest()
+        self.rescaling.check_fingerprint(number, fingerprint)
         self._compare(number, self.id, fingerprint)
-        self._broadcast(Built(number, fingerprint))
+        self._unannounced.append(Built(number, fingerprint))
+        if not self.rescaling.joining:
+            self._announce()
+
+    def _announce(self) -> None:
+        for built in self._unannounced:
+            self._broadcast(built)
+        self._unannounced.clear()
 
     def _compare(self, number: int, worker: WorkerId, fingerprint: bytes) -> None:
         first, known = self._fingerprints.setdefault(number, (worker, fingerprint))
@@ -257,7 +334,7 @@ class Worker:
     def request_stop(self, reason: str) -> None:
         """Have the next step raise `JobStopped`; may be called from any thread or signal handler."""
         self._stopping = reason
-        self._transport.wake()
+        self.transport.wake()
 
     def close_inputs(self) -> None:
         """The program has returned: nobody can feed its inputs any more."""
@@ -272,19 +349,22 @@ class Worker:
             self.step_or_park()
 
     def finish(self) -> None:
-        """Complete every dataflow and part from the peers."""
-        self.complete()
+        """Complete every dataflow, if this worker has not left, and part from the peers."""
+        self.bootstrap()
+        if not self.rescaling.gone:
+            self.rescaling.check_built()
+            self.complete()
         self._broadcast(Goodbye())
-        self._transport.flush()
-        while set(self.members.others(self.id)) - self._departed:
-            self._transport.park(None)
+        self.transport.flush()
+        while not self.rescaling.gone and set(self.members.others(self.id)) - self._departed:
+            self.transport.park(None)
             self.step()
 
     def abort(self, report: str) -> None:
         """Give everything up, and tell the peers that the job has failed; they end too."""
         self.shut_down()
         self._broadcast(Abort(report))
-        self._transport.flush()
+        self.transport.flush()
 
     def shut_down(self) -> None:
         """End all dataflows at once."""
@@ -292,6 +372,35 @@ class Worker:
             self.drop_dataflow(number)
 
     # Looking in
+
+    @property
+    def channels_built(self) -> int:
+        """How many channels were given out."""
+        return self._switchboard.reserved
+
+    def scopes(self) -> dict[int, Subgraph]:
+        """The running scopes, nested ones included, by the channel that their progress takes."""
+        return {channel: end for channel, end in self._channels.items() if isinstance(end, Subgraph)}
+
+    def batches_sent(self) -> dict[int, int]:
+        """By channel, how many batches of progress each scope has sent, those that have ended included."""
+        return {**self._batches_sent, **{channel: scope.batches_sent for channel, scope in self.scopes().items()}}
+
+    def scopes_by_dataflow(self) -> dict[int, list[Subgraph]]:
+        """The running scopes, nested ones included, of each dataflow."""
+        return {number: all_scopes(dataflow.root) for number, dataflow in self._dataflows.items()}
+
+    def fingerprints(self) -> dict[int, bytes]:
+        """Those of the dataflows that were built here."""
+        return {
+            number: fingerprint
+            for number, (_, fingerprint) in self._fingerprints.items()
+            if number < self.dataflows_built
+        }
+
+    def after(self, delay_s: float, action: Callable[[], None]) -> None:
+        """Call `action` in this worker's thread, once so many seconds have passed."""
+        self._agenda.at(self._clock() + delay_s, action)
 
     def dataflows(self) -> dict[int, Subgraph]:
         """The outermost scope of each running dataflow."""
@@ -307,7 +416,7 @@ class Worker:
 
     def traffic(self) -> Traffic:
         """What went to other processes so far."""
-        return self._transport.traffic
+        return self.transport.traffic
 
     def progress_states(self) -> dict[int, ProgressState]:
         """What each dataflow's outermost scope has heard so far."""
@@ -327,12 +436,13 @@ class _Dataflow:
 class WorkerChannel:
     """One edge of the dataflow graph on one worker."""
 
-    __slots__ = ("_number", "_owner", "_sender", "deliver")
+    __slots__ = ("_number", "_owner", "_receiver", "_sender", "deliver")
 
     def __init__(self, owner: Worker, number: int, handle: InputHandle, sender: str) -> None:
         self._owner = owner
         self._number = number
         self._sender = sender
+        self._receiver = handle.operator_name
         self.deliver = handle.push
 
     @property
@@ -343,6 +453,11 @@ class WorkerChannel:
     def members(self) -> Members:
         """All workers, as of now."""
         return self._owner.members
+
+    def founders(self) -> tuple[WorkerId, ...]:
+        """The workers that the job began with."""
+        self._owner.fixed_operators.add(self._receiver)
+        return self._owner.rescaling.founders
 
     def send(self, peer: WorkerId, time: Time, container: Container) -> None:
         """Hand a container to the receiver on another worker."""

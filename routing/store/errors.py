@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from framework.errors import UserError, WorldError
 
+REMEDY = (
+    "make it of tuples, lists, dicts, str, bytes, int, float, bool or None, or register a codec with `codec.register`"
+)
+"""What to do about a state that cannot be encoded."""
+
 
 class MemoryBudgetTooSmall(UserError):
     """A store cannot work within so little memory."""
 
 
 class UnencodableState(UserError):
-    """A state cannot be written down."""
+    """A state can neither be written down nor leave its worker."""
 
 
 class StoreLocked(UserError):

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+from framework.errors import UnencodableRecord
 from framework.wire import codec
 from routing.bins import BinId, Bins
+from routing.store.errors import REMEDY, UnencodableState
 
 Entry = tuple[Any, Any]
 """A key and its state."""
@@ -50,23 +52,26 @@ StoreMaker = Callable[[Bins], KeyedStore]
 """Makes the store of one operator on one worker."""
 
 
-def encode_chunks(entries: Iterable[Entry], chunk_bytes_max: int) -> Iterator[bytes]:
-    """Encode entries into chunks of at most `chunk_bytes_max`, except for an entry that alone exceeds it."""
+def encode_chunks(entries: Iterable[Entry], chunk_bytes_max: int, *, what: str = "the state of key") -> Iterator[bytes]:
+    """Encode entries into chunks of at most `chunk_bytes_max`, except for an entry that alone exceeds it.
+
+    An entry that cannot be encoded is an `UnencodableState`, which says `what` it is.
+    """
     rows: list[Entry] = []
     aim = 1
     for entry in entries:
         rows.append(entry)
         if len(rows) >= aim:
-            encoded = codec.encode_rows(rows, "the state of an operator")
+            encoded = _encode(rows, what)
             if len(encoded) <= chunk_bytes_max or len(rows) == 1:
                 yield encoded
             else:
-                yield from _halve(rows, chunk_bytes_max)
+                yield from _halve(rows, chunk_bytes_max, what)
             per_entry = max(1, len(encoded) // len(rows))
             aim = max(1, chunk_bytes_max * 3 // 4 // per_entry)
             rows = []
     if rows:
-        yield from _halve(rows, chunk_bytes_max)
+        yield from _halve(rows, chunk_bytes_max, what)
 
 
 def decode_chunk(chunk: bytes) -> list[Entry]:
@@ -74,11 +79,25 @@ def decode_chunk(chunk: bytes) -> list[Entry]:
     return codec.decode_rows(chunk)
 
 
-def _halve(rows: list[Entry], chunk_bytes_max: int) -> Iterator[bytes]:
-    encoded = codec.encode_rows(rows, "the state of an operator")
+def _halve(rows: list[Entry], chunk_bytes_max: int, what: str) -> Iterator[bytes]:
+    encoded = _encode(rows, what)
     if len(encoded) <= chunk_bytes_max or len(rows) == 1:
         yield encoded
         return
     middle = len(rows) // 2
-    yield from _halve(rows[:middle], chunk_bytes_max)
-    yield from _halve(rows[middle:], chunk_bytes_max)
+    yield from _halve(rows[:middle], chunk_bytes_max, what)
+    yield from _halve(rows[middle:], chunk_bytes_max, what)
+
+
+def _encode(rows: list[Entry], what: str) -> bytes:
+    try:
+        return codec.encode_rows(rows)
+    except UnencodableRecord as error:
+        for key, state in rows:
+            try:
+                codec.encode_rows([(key, state)])
+            except UnencodableRecord:
+                raise UnencodableState(
+                    f"{what} {key!r}, a {type(state).__qualname__}, cannot be encoded; {REMEDY}"
+                ) from error
+        raise

@@ -41,7 +41,14 @@ from framework.errors import UnencodableRecord
 from framework.wire import codec
 from routing.bins import BinId, Bins
 from routing.store.claim import Claim, claim, claim_fresh
-from routing.store.errors import MemoryBudgetTooSmall, StoreCorrupt, StoreFull, StoreUnusable, UnencodableState
+from routing.store.errors import (
+    REMEDY,
+    MemoryBudgetTooSmall,
+    StoreCorrupt,
+    StoreFull,
+    StoreUnusable,
+    UnencodableState,
+)
 from routing.store.key_bytes import key_from_bytes, key_to_bytes
 from routing.store.keyed import Entry, decode_chunk, encode_chunks
 
@@ -287,8 +294,7 @@ def _encode(key: Any, state: Any) -> bytes:
         return codec.encode_value(state)
     except UnencodableRecord as error:
         raise UnencodableState(
-            f"the state of key {key!r}, a {type(state).__qualname__}, cannot be written to disk; make it of tuples, "
-            f"lists, dicts, str, bytes, int, float, bool or None, or register a codec with `codec.register`"
+            f"the state of key {key!r}, a {type(state).__qualname__}, cannot be written to disk; {REMEDY}"
         ) from error
 
 

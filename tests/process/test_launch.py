@@ -22,7 +22,8 @@ COUNTING = """
         worker.step_while(lambda: probe.less_than(100))
         workers = worker.peers
         assert sorted(seen) == sorted(list(range(worker.index, 100, workers)) * workers), seen
-        print(f"worker {worker.index} of {workers}: {sum(seen)}", *worker.args)
+        said = [f"worker {worker.index} of {workers}: {sum(seen)}", *worker.args]
+        print(" ".join(said) + "\\n", end="")  # one write: threads share the output
 
     execute_from_args(main)
 """

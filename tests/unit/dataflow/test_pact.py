@@ -22,6 +22,9 @@ class Edge:
     def members(self) -> Members:
         return self._members
 
+    def founders(self) -> tuple[WorkerId, ...]:
+        return self._members.workers
+
     def deliver(self, time: Time, container: Container) -> None:
         self.moved.append((self.worker, time, container))
 

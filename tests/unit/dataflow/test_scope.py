@@ -337,6 +337,27 @@ def test_a_broadcast_of_what_left_a_scope_goes_through_a_relay():
     assert [names(worker, build).count("relay") for build in (after, before, inside, exchanged)] == [1, 1, 0, 0]
 
 
+def test_whether_a_stream_was_brought_to_all_workers():
+    """What matters is each source that can send: whether every path from it goes over an edge to all."""
+    with worker_alone().dataflow() as scope:
+        tap, nothing = Tap(scope), scope.operator("nothing")
+        _, silent = nothing.output()
+        nothing.build(lambda _: lambda: None)
+        _, exchanged = node(scope, tap.outlet, pact=Exchange(lambda _: 0))
+        _, to_all = node(scope, tap.outlet, pact=Broadcast())
+        _, behind = node(scope, to_all)
+        both = scope.operator("both")
+        for outlet in (behind, exchanged):
+            both.input(outlet, Pipeline())
+        _, mixed = both.output()
+        both.build(lambda _: lambda: None)
+        outlets = {"tap": tap.outlet, "silent": silent, "exchanged": exchanged, "to all": to_all, "mixed": mixed}
+        assert {name for name, outlet in outlets.items() if scope.reaches_all(outlet)} == {"silent", "to all"}
+        assert scope.reaches_all(behind)
+        with scope.region() as inner:
+            assert inner.reaches_all(inner.enter(tap.outlet)), "what enters is not looked into"
+
+
 def test_operators_are_listed_with_their_paths():
     worker = worker_alone()
     with worker.dataflow() as scope:

@@ -11,6 +11,7 @@ from framework.errors import GraphError
 from operators import (
     DISCARD,
     BinOptions,
+    ControlInput,
     Flow,
     Job,
     MemoryStore,
@@ -152,6 +153,19 @@ def test_iterations_are_refused_before_a_store_is_made(operator: str, on_bins: b
     with pytest.raises(GraphError, match=rf"operator '{operator}' .* outermost scope"):
         example(build)
     assert made == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_commands_that_are_not_brought_to_all_workers_are_refused(workers: int):
+    def build(scope):
+        control = ControlInput().stream(scope)
+        to_stream(scope, [("tea", 1)]).stateful_state_machine(count, initial=0, control=control, name="counts")
+
+    if workers == 1:
+        run(build, seed=1, workers=1)
+        return
+    with pytest.raises(GraphError, match=r"operator 'counts' would hear .*: control=control.stream\(scope\).broadcast"):
+        run(build, seed=1, workers=workers)
 
 
 def test_another_dataflow_does_not_listen_to_the_jobs_control():

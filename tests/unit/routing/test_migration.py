@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,9 +11,21 @@ from framework.membership import WorkerId
 from framework.wire import codec
 from routing.bin_shelf import BinShelf
 from routing.bins import BinId, Bins
-from routing.migration import Ack, Chunk, Prepare, PutOff, Shipper, StateMessage, size_of
+from routing.migration import (
+    MESSAGE_OVERHEAD_BYTES,
+    Ack,
+    Chunk,
+    Prepare,
+    PutOff,
+    Shelf,
+    Shipper,
+    StateMessage,
+    acknowledge,
+    size_of,
+)
 from routing.pending import Pending
 from routing.shelf import KeyedShelf
+from routing.store.errors import UnencodableState
 from routing.store.memory import MemoryStore
 
 ME, YOU = WorkerId(0), WorkerId(7)
@@ -46,7 +58,7 @@ class Pieces:
 
 
 def test_prepare_chunks_and_what_was_put_off_in_this_order():
-    shipper = Shipper(ME, Pieces({3: [b"one", b"two"], 4: []}, [(9, "later")]))
+    shipper = Shipper(ME, Pieces({3: [b"one", b"two"], 4: []}, [(9, "later")]), name="it")
     shipper.ship(5, BinId(3), YOU)
     shipper.ship(5, BinId(4), YOU)
     put_off = codec.encode_rows([(9, "later")])
@@ -63,7 +75,7 @@ def test_prepare_chunks_and_what_was_put_off_in_this_order():
 
 @pytest.mark.parametrize("limit", [1, 200, 1000])
 def test_what_is_under_way_stays_below_the_limit_unless_one_message_exceeds_it(limit: int):
-    shipper = Shipper(ME, Pieces({1: [b"x" * 100] * 20}), in_flight_bytes_max=limit)
+    shipper = Shipper(ME, Pieces({1: [b"x" * 100] * 20}), name="it", in_flight_bytes_max=limit)
     shipper.ship(0, BinId(1), YOU)
     sent: list[StateMessage] = []
     rounds = 0
@@ -83,7 +95,7 @@ def test_what_is_under_way_stays_below_the_limit_unless_one_message_exceeds_it(l
 def test_nothing_of_a_bin_is_taken_out_before_it_may_leave():
     """The state of a bin that waits for its turn stays in the store: memory does not hold it twice."""
     shelf = Pieces({1: [b"x" * 100], 2: [b"y"]})
-    shipper = Shipper(ME, shelf, in_flight_bytes_max=1)
+    shipper = Shipper(ME, shelf, name="it", in_flight_bytes_max=1)
     shipper.ship(0, BinId(1), YOU)
     shipper.ship(0, BinId(2), YOU)
     assert len(list(shipper.due())) == 1
@@ -138,3 +150,53 @@ def test_a_bin_that_was_never_used_does_not_arrive():
     assert list(source.extract(BinId(1), 100)) == []
     target.install_put_off(BinId(1), source.take_put_off(BinId(1)))
     assert target.bins() == {}
+
+
+def test_messages_of_one_sender_are_acknowledged_together():
+    messages: list[StateMessage] = [
+        Prepare(ME, YOU, BinId(1)),
+        Chunk(ME, YOU, BinId(1), b"abc"),
+        Prepare(ME, WorkerId(3), BinId(2)),
+        PutOff(ME, YOU, BinId(1), b"d"),
+    ]
+    assert acknowledge(messages) == [
+        Ack(YOU, 3 * MESSAGE_OVERHEAD_BYTES + 4),
+        Ack(WorkerId(3), MESSAGE_OVERHEAD_BYTES),
+    ]
+
+
+REMEDY = r"; make it of tuples, .*, or register a codec with `codec.register`$"
+
+
+def of_keys() -> Shelf:
+    bins, pending = Bins(1), Pending()
+    store = MemoryStore(bins)
+    states = store.begin(["a", "k"])
+    states.update(a=1, k=object())
+    store.end(states, born=["a", "k"], changed=["a", "k"], gone=[])
+    return KeyedShelf(store, pending)
+
+
+def of_bins(state: Any, put_off: Any = None) -> Shelf:
+    shelf = BinShelf(lambda: state, Pending())
+    used = shelf.bin_at(BinId(0), 0)
+    if put_off is not None:
+        used.put_off(4, put_off)
+    return shelf
+
+
+@pytest.mark.parametrize(
+    ("make", "culprit"),
+    [
+        (of_keys, "the state of key 'k', a object, cannot be encoded"),
+        (lambda: of_bins({"a": 1, "k": {2: object()}}), "the state of key 'k', a dict, cannot be encoded"),
+        (lambda: of_bins(object()), "its state, a object, cannot be encoded"),
+        (lambda: of_bins(0, put_off=object()), "what was put off until 4, a object, cannot be encoded"),
+    ],
+)
+@pytest.mark.parametrize("chunk_bytes_max", [1, 10_000])
+def test_what_cannot_be_encoded_is_named(make: Callable[[], Shelf], culprit: str, chunk_bytes_max: int):
+    shipper = Shipper(ME, make(), name="counts", chunk_bytes_max=chunk_bytes_max)
+    shipper.ship(0, BinId(0), YOU)
+    with pytest.raises(UnencodableState, match=f"^operator 'counts' cannot ship bin 0 to worker 7: {culprit}{REMEDY}"):
+        list(shipper.due())

@@ -25,6 +25,19 @@ def test_items_are_due_at_their_time_by_bin():
     assert pending.due(3) == []
 
 
+def test_what_is_put_off_once_is_neither_kept_nor_shipped_twice():
+    pending = Pending(once=True)
+    for item in ("x", "y", "x", "x"):
+        pending.add(A, 3, item)
+    pending.add(A, 4, "x")
+    assert pending.take(A) == [(3, "x"), (3, "y"), (4, "x")]
+    pending.install(A, [(3, "x"), (3, "y"), (4, "x")])
+    pending.add(A, 3, "y")
+    assert pending.due(3) == [(A, ["x", "y"])]
+    assert pending.due(4) == [(A, ["x"])]
+    assert pending.first() is None
+
+
 def test_a_bin_leaves_with_its_items_and_says_which_times_nobody_waits_for():
     pending = Pending()
     pending.add(A, 5, "x")

@@ -26,7 +26,7 @@ def test_much_that_was_put_off_arrives_in_pieces_of_bounded_size(state: Any, chu
     here, there = BinShelf(lambda: copy(state), leaves), BinShelf(dict, arrives)
     for n in range(200):
         here.bin_at(BIN, 5).put_off(5 + n % 7, f"item {n}")
-    shipper = Shipper(WorkerId(0), here, chunk_bytes_max=chunk_bytes_max)
+    shipper = Shipper(WorkerId(0), here, name="it", chunk_bytes_max=chunk_bytes_max)
     shipper.ship(5, BIN, WorkerId(1))
     sizes = []
     for _, message in shipper.due():

@@ -166,7 +166,7 @@ def test_a_bad_hello_is_rejected_even_from_one_who_knows_the_secret(hello: bytes
 
 
 def test_admission_takes_each_expected_link_once() -> None:
-    admission = Admission(2, 1, 3, {(WorkerId(1), WorkerId(0))})
+    admission = Admission(2, 1, 3, frozenset([WorkerId(0)]), {(WorkerId(1), WorkerId(0))})
 
     def ask(processes: int = 2, threads: int = 1, generation: int = 3, source: int = 1, target: int = 0) -> str | None:
         return admission.admit(Hello(processes, threads, generation, WorkerId(source), WorkerId(target)))
@@ -177,6 +177,10 @@ def test_admission_takes_each_expected_link_once() -> None:
     assert ask(threads=2) == "it was started for 2 processes of 2 threads, but this cluster has 2 processes of 1 thread"
     assert ask(generation=2) == "it is of generation 2, but this cluster is at 3"
     assert ask(target=5) == "worker 5 is not here"
-    assert ask(source=0) == "worker 0 expects no link from worker 0"
+    assert ask(source=0) == "worker 0 is here"
     assert ask() is None
+    assert ask(source=2) == "worker 0 expects no link from worker 2"
+    assert ask(processes=0, threads=2, source=2) == "it has 2 threads, but the processes of this cluster have 1"
+    assert ask(processes=0, source=2) is None
+    assert ask(processes=0, source=2) == "worker 2 has a link to worker 0 already; is a process started twice?"
     assert ask() == "worker 1 has a link to worker 0 already; is a process started twice?"

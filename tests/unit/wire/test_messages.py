@@ -7,10 +7,10 @@ import pytest
 
 from framework.errors import ProtocolError, RecordTooLarge, UnencodableRecord
 from framework.progress.order import Product, Time
+from framework.wire.checks import TIME_DEPTH_MAX
 from framework.wire.codec import encode_value
 from framework.wire.messages import (
     REPORT_CHARS_MAX,
-    TIME_DEPTH_MAX,
     Abort,
     Built,
     Data,

@@ -30,7 +30,7 @@ class Sleepy:
 
     def __init__(self, worker: Worker, during: Callable[[], None] = lambda: None) -> None:
         self.timeouts: list[float | None] = []
-        transport: Any = worker._transport
+        transport: Any = worker.transport
         park = transport.park
 
         def noted(timeout_s: float | None) -> None:

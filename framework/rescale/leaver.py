@@ -1,0 +1,73 @@
+"""The leaver's side of a leave: records stop coming, what is left drains, and everybody hears the last of it.
+
+::
+
+    leaver                          each member
+      | Leaving                  -->  |   sends it no more records
+      |  <--                Released  |
+      |  (until nothing is left: no record, no capability, nothing untold)
+      | Farewell                 -->  |   sends it no more progress
+      |  <--                Farewell  |
+      | Done (to the coordinator), Goodbye
+
+Inputs are closed, and bins have moved away, before it begins.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from framework.membership import WorkerId
+from framework.rescale.site import Site
+from framework.wire.rescale import Done, Farewell, Leaving, Released
+
+
+class Step(Enum):
+    """How far a leave has come."""
+
+    RELEASING = auto()
+    DRAINING = auto()
+    PARTING = auto()
+    GONE = auto()
+
+
+class Leaver:
+    """One leave, from the moment that it is granted."""
+
+    def __init__(self, site: Site, worker: WorkerId, others: tuple[WorkerId, ...]) -> None:
+        self.step = Step.RELEASING
+        self._site = site
+        self._worker = worker
+        self._others = others
+        self._waiting_for = set(others)
+        for worker in others:
+            site.send(worker, Leaving(site.dataflows_built()))
+
+    def receive(self, sender: WorkerId, message: Released | Farewell) -> None:
+        """Take a member's answer."""
+        if isinstance(message, Released) == (self.step is Step.RELEASING):
+            self._answered(sender)
+
+    def peer_gone(self, peer: WorkerId) -> None:
+        """A member has come to the end of the job: it has no more to answer."""
+        self._others = tuple(other for other in self._others if other != peer)
+        self._answered(peer)
+
+    def _answered(self, peer: WorkerId) -> None:
+        self._waiting_for.discard(peer)
+        if self._waiting_for:
+            return
+        if self.step is Step.RELEASING:
+            self.step = Step.DRAINING
+        elif self.step is Step.PARTING:
+            self.step = Step.GONE
+            if self._others:
+                self._site.send(min(self._others), Done(self._worker))
+
+    def go_on(self) -> None:
+        """Say farewell once nothing is left."""
+        if self.step is Step.DRAINING and self._site.quiescent():
+            self.step = Step.PARTING
+            self._waiting_for = set(self._others)
+            for worker in self._others:
+                self._site.send(worker, Farewell())

@@ -1,0 +1,350 @@
+"""A worker's part in joins and leaves: drives the protocol cores of `framework.rescale`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from framework.dataflow.operator import BuiltOperator
+from framework.errors import DataflowMismatch, GraphError, PeerLost
+from framework.events import JoinPhase, MembersChanged
+from framework.membership import Address, Members, WorkerId
+from framework.progress.order import EPOCH_MAX, Time, linear_key
+from framework.progress.subgraph import Change, ProgressState, Subgraph
+from framework.rescale.joiner import Joiner, Phase
+from framework.rescale.leaver import Step
+from framework.rescale.member import Member
+from framework.rescale.site import Lent
+from framework.wire.messages import Abort, Data, Goodbye, Lost, Message, Progress
+from framework.wire.rescale import Joined, ScopeState, SequenceNumbers
+
+if TYPE_CHECKING:
+    from framework.worker.worker import Worker
+
+JOIN_TIMEOUT_S = 30.0
+"""How long a join may take once it is its turn. After that the job goes on without the joiner."""
+
+_log = logging.getLogger("hailer.rescale")
+
+Inherited = tuple[ProgressState | None, list[tuple[WorkerId, int, tuple[Change, ...]]]]
+
+
+class Rescaling:
+    """The membership as one worker sees it. Implements `Site`."""
+
+    def __init__(self, worker: Worker, members: Members, addresses: dict[WorkerId, Address]) -> None:
+        self.joiner: Joiner | None = None
+        self.on_joined: list[Callable[[WorkerId], None]] = []
+        """Called with a worker once every member's records may go to it."""
+        self.on_changed: list[Callable[[Members], None]] = []
+        """Called with the members when they change."""
+        self._worker = worker
+        spans = tuple((founder, 0, EPOCH_MAX) for founder in members.workers)
+        self._member = Member(worker.id, members, members.workers, addresses, spans, self)
+        self._audience = self._member.audience
+        self._phases: list[tuple[Phase, float]] = []
+
+    # What the worker wants to know
+
+    @property
+    def members(self) -> Members:
+        """The workers that records go to."""
+        return self.joiner.members if self.joiner is not None and self.joining else self._member.members
+
+    @property
+    def founders(self) -> tuple[WorkerId, ...]:
+        """The workers that the job began with."""
+        return self.joiner.founders if self.joiner is not None else self._member.founders
+
+    @property
+    def audience(self) -> tuple[WorkerId, ...]:
+        """The workers that hear of this one's progress."""
+        return self._audience
+
+    @property
+    def member(self) -> Member:
+        """The protocol core, for the simulator."""
+        return self._member
+
+    @property
+    def joining(self) -> bool:
+        """Whether this worker is not a member yet."""
+        return self.joiner is not None and self.joiner.phase is not Phase.JOINED
+
+    @property
+    def joined(self) -> bool:
+        """Whether this worker came after the job had begun, and is a member."""
+        return self.joiner is not None and not self.joining
+
+    @property
+    def learned(self) -> bool:
+        """Whether a joiner knows all that it needs to build its dataflows, and has not asked to be enlisted."""
+        return self.joiner is not None and self.joiner.phase is Phase.BUILDING
+
+    @property
+    def gone(self) -> bool:
+        """Whether this worker has left."""
+        return self._member.leaving is not None and self._member.leaving.step is Step.GONE
+
+    @property
+    def parted(self) -> bool:
+        """Whether nothing is left here that the others would have to know of, and they no longer tell this worker."""
+        leaving = self._member.leaving
+        return leaving is not None and leaving.step in (Step.PARTING, Step.GONE)
+
+    @property
+    def active(self) -> bool:
+        """Whether something is under way that needs this worker to step."""
+        return self.joining or self._member.attentive
+
+    # Joining
+
+    def begin_join(self, server: WorkerId, address: Address, reach: Callable[[dict[WorkerId, Address]], None]) -> None:
+        """Ask `server` to be let in."""
+        self._note(Phase.ASKING)
+        self.joiner = Joiner(self._worker.id, server, address, send=self.send, reach=reach, tell=self.tell)
+
+    def initial_time(self, path: str, port: int, minimum: Time) -> tuple[bool, Time]:
+        """Whether an output starts with a capability, and for which time."""
+        if self.joiner is None or int(path.split(".")[0]) >= self.joiner.inheritance.built:
+            return True, minimum
+        lent = self.joiner.inheritance.lent.pop((path, port), None)
+        return (False, minimum) if lent is None else (True, lent)
+
+    def inherited(self, channel: int) -> Inherited:
+        """What a scope begins with on a joiner: the server's state, if it has begun, and batches passed on."""
+        if self.joiner is None:
+            return None, []
+        heritage = self.joiner.inheritance
+        passed_on = [(sender, batch.sequence, batch.changes) for sender, batch in heritage.batches.pop(channel, [])]
+        scope = heritage.scope(channel)
+        if scope is None:
+            return None, passed_on
+        heritage.scopes.pop(channel, None)
+        state = ProgressState(
+            {(location, time): count for location, time, count in scope.pointstamps},
+            {(location, time): count for location, time, count in scope.exits},
+            {WorkerId(worker): sequence for worker, sequence in scope.next_in},
+            0,
+        )
+        return state, passed_on
+
+    def check_fingerprint(self, number: int, fingerprint: bytes) -> None:
+        """Raise if a joiner has built something else than the job runs."""
+        if self.joiner is None:
+            return
+        known = self.joiner.inheritance.fingerprints.get(number)
+        if known is not None and known != fingerprint:
+            raise DataflowMismatch(
+                f"this program does not fit the job that worker {self._worker.id} was to join: they built different "
+                f"dataflows (number {number}); join with the same program, of the same version, as the job was started"
+            )
+
+    def check_built(self) -> None:
+        """Raise if a joiner's program has come to its end without having built what the job runs."""
+        if self.joiner is not None and self._worker.dataflows_built < self.joiner.inheritance.built:
+            raise GraphError(
+                f"worker {self._worker.id} joined a job of {self.joiner.inheritance.built} dataflows and built "
+                f"{self._worker.dataflows_built}; build them all before worker.bootstrap()"
+            )
+
+    def enlist(self) -> None:
+        """Ask to become a member, if the state has come and the program has built its dataflows on it."""
+        if self.joiner is not None and self.learned:
+            self.check_built()
+            self._note(Phase.ENLISTING)
+            self.joiner.ready()
+
+    def starters(self, dataflow: int) -> int:
+        """How many workers start a dataflow with the capabilities that everybody starts with."""
+        if self.joiner is not None and self.joining:
+            return sum(first <= dataflow < end for _, first, end in self.joiner.inheritance.spans)
+        return self._member.starters(dataflow)
+
+    # Leaving
+
+    def begin_leave(self) -> None:
+        """Ask for a turn to leave."""
+        self.check_built()
+        if self._worker.id in self.founders and self._worker.fixed_operators:
+            names = ", ".join(sorted({repr(name) for name in self._worker.fixed_operators}))
+            raise GraphError(
+                f"worker {self._worker.id} cannot leave: {names} keep their keys on the workers that the job began "
+                f"with; put them on bins, or keep this worker"
+            )
+        self._member.leave()
+
+    # Messages and steps
+
+    def receive(self, sender: WorkerId, message: Message) -> bool:
+        """Take a message if it concerns a join or a leave; whether it does."""
+        if isinstance(message, Data):
+            return False
+        if isinstance(message, Progress):
+            self._member.heard(sender, message)
+            return False
+        if isinstance(message, Goodbye) and self._member.leaving is not None:
+            self._member.leaving.peer_gone(sender)
+            return False
+        if self.joining:
+            return self._receive_joining(sender, message)
+        if not self._member.receive(sender, message):
+            return False
+        if isinstance(message, Joined):
+            for callback in self.on_joined:
+                callback(message.joiner)
+        return True
+
+    def end_step(self) -> None:
+        """A step is over."""
+        if not self._member.attentive:
+            return
+        settled = not any(root.uncounted() for root in self._worker.dataflows().values())
+        self._member.end_step(settled)
+
+    def _receive_joining(self, sender: WorkerId, message: Message) -> bool:
+        joiner = self.joiner
+        assert joiner is not None
+        before = joiner.phase
+        match message:
+            case Lost(detail) | Abort(detail):
+                raise PeerLost(f"worker {self._worker.id} could not join: it lost worker {sender}: {detail}")
+        taken = joiner.receive(sender, message)
+        if joiner.phase is not before:
+            self._note(joiner.phase)
+            if joiner.phase is Phase.JOINED:
+                self._become_member(joiner)
+        return taken
+
+    def _become_member(self, joiner: Joiner) -> None:
+        addresses = {**joiner.addresses, self._worker.id: joiner.address}
+        self._member = Member(
+            self._worker.id, joiner.members, joiner.founders, addresses, joiner.inheritance.spans, self
+        )
+        self.audience_changed(self._member.audience)
+        self.members_changed(self._member.members)
+
+    def _note(self, phase: Phase) -> None:
+        now_s = self._worker.events.clock()
+        if self._phases and self._worker.events.listening:
+            last, began_s = self._phases[-1]
+            self._worker.events.emit(JoinPhase(str(last.value), now_s - began_s))
+        self._phases.append((phase, now_s))
+        if phase is Phase.JOINED:
+            spent = [
+                f"{one.value} {1000 * (end_s - began_s):.1f}"
+                for (one, began_s), (_, end_s) in zip(self._phases, self._phases[1:], strict=False)
+            ]
+            total_ms = 1000 * (now_s - self._phases[0][1])
+            self.tell(f"worker {self._worker.id} has joined in {total_ms:.1f} ms: {', '.join(spent)}")
+
+    # Site
+
+    def send(self, peer: WorkerId, message: Message) -> None:
+        self._worker.transport.send(peer, message)
+
+    def tell(self, what: str) -> None:
+        _log.info("%s", what)
+
+    def dataflows_built(self) -> int:
+        return self._worker.dataflows_built
+
+    def channels_built(self) -> int:
+        return self._worker.channels_built
+
+    def fingerprints(self) -> tuple[tuple[int, bytes], ...]:
+        return tuple(self._worker.fingerprints().items())
+
+    def next_out(self) -> SequenceNumbers:
+        return tuple(self._worker.batches_sent().items())
+
+    def lend(self) -> tuple[Lent, ...]:
+        lent: list[Lent] = []
+        for scope in self._worker.scopes().values():
+            for child in scope.children():
+                if isinstance(child.operator, BuiltOperator) and child.operator.lends:
+                    for port, output in enumerate(child.operator.outputs):
+                        if output.held:
+                            time = min(output.held, key=linear_key)
+                            scope.lend(child.sources[port], time, 1)
+                            lent.append((child.path, port, time))
+        return tuple(lent)
+
+    def take_back(self, lent: Sequence[Lent]) -> None:
+        children = {
+            child.path: (scope, child) for scope in self._worker.scopes().values() for child in scope.children()
+        }
+        for path, port, time in lent:
+            if path in children:
+                scope, child = children[path]
+                scope.lend(child.sources[port], time, -1)
+
+    def scope_states(self) -> list[ScopeState]:
+        return [_scope_state(channel, scope.progress_state()) for channel, scope in self._worker.scopes().items()]
+
+    def unheard(self) -> list[tuple[WorkerId, Progress]]:
+        inboxes = [
+            (sender, Progress(channel, sequence, changes))
+            for channel, scope in self._worker.scopes().items()
+            for sender, sequence, changes in scope.ledger().inbox
+        ]
+        return inboxes + [(sender, batch) for sender, batch in self._worker.early() if isinstance(batch, Progress)]
+
+    def count(self, worker: WorkerId, first: int, sign: int) -> None:
+        for number, scopes in self._worker.scopes_by_dataflow().items():
+            if number >= first:
+                for scope in scopes:
+                    scope.count_starters(sign)
+
+    def bound(self, joiner: WorkerId) -> None:
+        reason = f"it took more than {JOIN_TIMEOUT_S:g} s"
+        self._worker.after(JOIN_TIMEOUT_S, lambda: self._member.give_up(joiner, reason))
+
+    def members_changed(self, members: Members) -> None:
+        self.audience_changed(self._member.audience)
+        if self._worker.events.listening:
+            self._worker.events.emit(MembersChanged(members))
+        for callback in self.on_changed:
+            callback(members)
+
+    def audience_changed(self, audience: tuple[WorkerId, ...]) -> None:
+        self._audience = audience
+
+    def part_with(self, peer: WorkerId) -> None:
+        self._worker.transport.part_with(peer)
+
+    def quiescent(self) -> bool:
+        for scopes in self._worker.scopes_by_dataflow().values():
+            for scope in scopes:
+                if any(
+                    _busy(child.operator) for child in scope.children() if isinstance(child.operator, BuiltOperator)
+                ):
+                    return False
+        roots = self._worker.dataflows().values()
+        if not any(root.untold() for root in roots):
+            return True
+        for root in roots:
+            root.tell_all()
+        return False
+
+
+def _busy(operator: BuiltOperator) -> bool:
+    return any(output.held for output in operator.outputs) or any(
+        True for handle in operator.inputs for _ in handle.queued()
+    )
+
+
+def _scope_state(channel: int, state: ProgressState) -> ScopeState:
+    return ScopeState(
+        channel,
+        tuple((location, time, count) for (location, time), count in state.pointstamps.items()),
+        tuple((location, time, count) for (location, time), count in state.exits.items()),
+        tuple(state.next_in.items()),
+    )
+
+
+def all_scopes(root: Subgraph) -> list[Subgraph]:
+    """A scope and those within it."""
+    nested = [child.operator for child in root.children() if isinstance(child.operator, Subgraph)]
+    return [root, *(scope for one in nested for scope in all_scopes(one))]
