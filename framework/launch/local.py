@@ -27,7 +27,7 @@ from framework.launch.link import Inquiry, Link
 from framework.launch.plane import ControlPlane, Supervised
 from framework.launch.report import distance
 from framework.launch.signals import Stop
-from framework.membership import WorkerId
+from framework.membership import Address, WorkerId
 
 END_BY_THEMSELVES_S = 2.0
 """How long the other processes have to notice that one has failed, before they are asked to end."""
@@ -62,9 +62,44 @@ class _Child:
 
 @dataclass(slots=True)
 class _Family:
+    """All children, and what each new one is given."""
+
+    config: Config
+    plane: ControlPlane | None
     children: list[_Child] = field(default_factory=list)
+    supervised: list[Supervised] = field(default_factory=list)
+    held: int = -1
+    """What children hold on to: reading from it ends when this process does."""
     lifeline: int = -1
     """The writing end; it closes with this process, however that ends."""
+
+    def __post_init__(self) -> None:
+        self.held, self.lifeline = os.pipe()
+
+    def start_process(self, index: int, listener: socket.socket, addresses: tuple[Address, ...]) -> None:
+        """Start the process with this number: the user's own command again, told who it is."""
+        threads = self.config.threads
+        reading, writing = os.pipe()
+        ours, theirs = socket.socketpair()
+        workers = [WorkerId(index * threads + thread) for thread in range(threads)]
+        out, err = (None, None) if self.plane is None else self.plane.outputs(workers, alone=len(addresses) == 1)
+        spawned = Spawned(index, addresses, listener.fileno(), self.held, writing, theirs.fileno())
+        process = subprocess.Popen(
+            [sys.executable, *sys.orig_argv[1:]],
+            env={**os.environ, SPAWNED_VARIABLE: spawned.to_environment()},
+            pass_fds=(listener.fileno(), self.held, writing, theirs.fileno()),
+            process_group=0,
+            stdin=None if index == 0 else subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+        )
+        theirs.close()
+        for descriptor in (writing, out, err):
+            if descriptor is not None:
+                os.close(descriptor)
+        supervised = Supervised(index, process.pid, workers, Inquiry(Link(ours, send_s_max=SEND_S_MAX)))
+        self.supervised.append(supervised)
+        self.children.append(_Child(process, reading, supervised))
 
     def running(self) -> list[_Child]:
         return [child for child in self.children if child.process.poll() is None]
@@ -81,17 +116,16 @@ class _Family:
         for child in self.children:
             os.close(child.reports)
             child.supervised.inquiry.close()
-        if self.lifeline >= 0:
-            os.close(self.lifeline)
+        os.close(self.held)
+        os.close(self.lifeline)
 
 
 def run_processes(config: Config, stop: Stop, plane: ControlPlane | None = None) -> None:
     """Start every process of `config` and wait for all of them to end."""
-    family = _Family()
+    family = _Family(config, plane)
     try:
-        _start(family, config, plane)
-        supervised = [child.supervised for child in family.children]
-        with plane.overseeing(supervised, stop) if plane is not None else nullcontext():
+        _start(family)
+        with plane.overseeing(family.supervised, stop) if plane is not None else nullcontext():
             _watch(family, stop)
         _raise_failure(family, stop)
     finally:
@@ -122,32 +156,13 @@ def live_as_child(spawned: Spawned) -> None:
     threading.Thread(target=hold, name="lifeline", daemon=True).start()
 
 
-def _start(family: _Family, config: Config, plane: ControlPlane | None) -> None:
-    held, family.lifeline = os.pipe()
-    listeners = [socket.create_server(("127.0.0.1", 0), backlog=128) for _ in config.addresses]
+def _start(family: _Family) -> None:
+    listeners = [socket.create_server(("127.0.0.1", 0), backlog=128) for _ in family.config.addresses]
     addresses = tuple((host, port) for host, port in (listener.getsockname() for listener in listeners))
     try:
         for index, listener in enumerate(listeners):
-            reading, writing = os.pipe()
-            ours, theirs = socket.socketpair()
-            workers = [WorkerId(index * config.threads + thread) for thread in range(config.threads)]
-            out, err = (None, None) if plane is None else plane.outputs(workers, alone=len(listeners) == 1)
-            spawned = Spawned(index, addresses, listener.fileno(), held, writing, theirs.fileno())
-            process = subprocess.Popen(
-                [sys.executable, *sys.orig_argv[1:]],
-                env={**os.environ, SPAWNED_VARIABLE: spawned.to_environment()},
-                pass_fds=(listener.fileno(), held, writing, theirs.fileno()),
-                process_group=0,
-                stdin=None if index == 0 else subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-            )
-            for descriptor in {writing, theirs.detach(), out, err} - {None}:
-                os.close(descriptor)  # type: ignore[arg-type]
-            supervised = Supervised(index, process.pid, workers, Inquiry(Link(ours, send_s_max=SEND_S_MAX)))
-            family.children.append(_Child(process, reading, supervised))
+            family.start_process(index, listener, addresses)
     finally:
-        os.close(held)
         for listener in listeners:
             listener.close()
 

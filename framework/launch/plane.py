@@ -36,4 +36,4 @@ class ControlPlane(Protocol):
         """
 
     def overseeing(self, processes: Sequence[Supervised], stop: Stop) -> AbstractContextManager[None]:
-        """Oversee these processes while the block runs."""
+        """Oversee these processes while the block runs; the sequence grows as others start."""

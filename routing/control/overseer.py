@@ -54,7 +54,7 @@ class Overseer:
     def __init__(self, job: str, processes: Sequence[Supervised]) -> None:
         self.job = job
         self._began_s = time.monotonic()
-        self._processes = {worker: process for process in processes for worker in process.workers}
+        self._supervised = processes
         self._sampling = threading.Lock()
         self._sample: tuple[float, dict[WorkerId, Any]] = (float("-inf"), {})
         self._shipped_bytes_before = 0
@@ -160,6 +160,11 @@ class Overseer:
         return answer
 
     # How
+
+    @property
+    def _processes(self) -> dict[WorkerId, Supervised]:
+        """The process of each worker, as of now."""
+        return {worker: process for process in self._supervised for worker in process.workers}
 
     @property
     def _commanding(self) -> WorkerId:
