@@ -17,11 +17,11 @@ from typing import Any
 from framework.launch.link import NoAnswer, RequestFailed
 from framework.launch.plane import Supervised
 from framework.membership import WorkerId
-from framework.progress.antichain import Antichain
 from routing.bins import BinId
 from routing.control.arguments import hint
 from routing.control.errors import BadRequest, JobUnreachable
-from routing.control.times import from_json, to_json
+from routing.control.summary import bin_rows, least_blockers, least_frontier, operator_rows
+from routing.control.times import from_json
 from routing.control.vitals import LISTEN_S
 from routing.plan import Plan, Reassignment, all_at_once, balance, batched, fluid, optimized
 
@@ -68,7 +68,7 @@ class Overseer:
         return {
             "workers": len(self._processes),
             "running_s": time.monotonic() - self._began_s,
-            "frontier": _frontier(answers.values()),
+            "frontier": least_frontier(answers.values()),
             "plan": next((answer["plan"] for answer in answers.values() if answer["plan"]), None),
             "silent": sorted(silent),
         }
@@ -86,10 +86,10 @@ class Overseer:
             "job": self.job,
             "pid": os.getpid(),
             "running_s": time.monotonic() - self._began_s,
-            "frontier": _frontier(answers.values()),
+            "frontier": least_frontier(answers.values()),
             "workers": [self._worker(id_, answers.get(id_), silent.get(id_)) for id_ in self._processes],
-            "operators": _operators(before, answers),
-            "bins": _bins(answers),
+            "operators": operator_rows(before, answers),
+            "bins": bin_rows(answers),
             "plan": next((answer["plan"] for answer in answers.values() if answer["plan"]), None),
         }
 
@@ -100,7 +100,7 @@ class Overseer:
             raise JobUnreachable("; ".join(silent.values()))
         found = [{"worker": id_, **blocker} for id_, answer in answers.items() for blocker in answer["held"]]
         first = next(iter(answers.values()))
-        held = _least(found)
+        held = least_blockers(found)
         expected = set(map(from_json, first["frontier"]))
         explained = {from_json(blocker["arrives"]) for blocker in held}
         return {
@@ -247,43 +247,3 @@ class Overseer:
             "keys": sum(count for operator in bins for count in operator["keys"].values()),
             "silent": silent,
         }
-
-
-def _frontier(answers: Any) -> list[Any]:
-    """The least times in any worker's view."""
-    return [to_json(time) for time in Antichain(from_json(time) for answer in answers for time in answer["frontier"])]
-
-
-def _least(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of all workers' holdings the ones with the least results: another's later result holds nothing back."""
-    least = set(Antichain(from_json(blocker["arrives"]) for blocker in found))
-    return [blocker for blocker in found if from_json(blocker["arrives"]) in least]
-
-
-def _operators(before: Mapping[WorkerId, Any], answers: Mapping[WorkerId, Any]) -> list[dict[str, Any]]:
-    """Each operator on all workers: their records per second together, and the part of their time that it takes."""
-    rows: dict[str, dict[str, Any]] = {}
-    for worker, answer in answers.items():
-        earlier = before.get(worker)
-        counted = {operator["path"]: operator for operator in earlier["operators"]} if earlier else {}
-        elapsed_s = answer["metered_s"] - (earlier["metered_s"] if earlier else 0.0)
-        for operator in answer["operators"]:
-            row = rows.setdefault(
-                operator["path"],
-                {key: operator[key] for key in ("path", "name", "frontier")} | {"records_per_s": 0.0, "busy": 0.0},
-            )
-            was = counted.get(operator["path"], {"records": 0, "busy_s": 0.0})
-            if elapsed_s > 0:
-                row["records_per_s"] += max(0, operator["records"] - was["records"]) / elapsed_s
-                row["busy"] += max(0.0, operator["busy_s"] - was["busy_s"]) / elapsed_s / len(answers)
-    return list(rows.values())
-
-
-def _bins(answers: Mapping[WorkerId, Any]) -> list[dict[str, Any]]:
-    """Each operator on bins: who owns them by the first worker's table, and the keys in each, on all workers."""
-    rows: dict[str, dict[str, Any]] = {}
-    for answer in answers.values():
-        for operator in answer["bins"]:
-            row = rows.setdefault(operator["path"], {**operator, "keys": Counter()})
-            row["keys"].update(operator["keys"])
-    return [{**row, "keys": dict(row["keys"])} for row in rows.values()]
