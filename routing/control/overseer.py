@@ -106,7 +106,7 @@ class Overseer:
         return {
             **{key: first[key] for key in ("path", "name", "frontier")},
             "held": held,
-            "under_way": [] if explained & expected else first["heard"],
+            "under_way": [] if explained & expected else least_blockers(first["heard"]),
             "silent": {str(id_): reason for id_, reason in silent.items()},
         }
 

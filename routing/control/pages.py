@@ -131,7 +131,7 @@ def _workers(workers: list[dict[str, Any]]) -> str:
         epoch = "?" if worker["frontier"] is None else show(worker["frontier"])
         bins, keys = (f"{worker[key]:,}" if not worker["silent"] else "?" for key in ("bins", "keys"))
         rows.append([str(worker["worker"]), str(worker["process"]), str(worker["pid"]), epoch, bins, keys, state])
-    return table(rows, left=0)
+    return table(rows)
 
 
 def _operators(operators: list[dict[str, Any]]) -> str:

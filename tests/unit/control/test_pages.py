@@ -40,8 +40,8 @@ def test_a_status_page():
 wordcount   2 processes, 2 workers   running for 1 min 15 s   complete before epoch 41
 
 worker  process   pid  epoch  bins   keys
-     0        0  4242     41     4  1,301
-     1        1  4243      ?     ?      ?  no answer
+0             0  4242     41     4  1,301
+1             1  4243      ?     ?      ?  no answer
 
 operator  path  epoch  records/s  busy
 map       0.3      41     12,346   25%
