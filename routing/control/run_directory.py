@@ -10,12 +10,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import platform
 import re
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -38,11 +39,13 @@ class RunningJob:
     """When the process began, in the system's terms: ids are used again, births are not."""
     started_s: float
     """Seconds since 1970."""
+    machine: str = field(default_factory=platform.node)
+    """Directories may be shared; process ids and the loopback interface are not."""
 
     @property
     def alive(self) -> bool:
-        """Whether the process that supervises it still is the one that wrote this."""
-        return birth(self.pid) == self.born
+        """Whether the process that supervises it, on this machine, still is the one that wrote this."""
+        return self.machine == platform.node() and birth(self.pid) == self.born
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ def claim(directory: Path, job: str) -> Claim:
         with _locked(root):
             folder = _vacant(root, _slug(job))
             folder.mkdir(mode=0o700)
-            _write(folder / "claim", f"{os.getpid()} {birth(os.getpid())}")
+            _write(folder / "claim", f"{os.getpid()}\n{birth(os.getpid())}\n{platform.node()}")
             _write(folder / "token", token)
     except OSError as error:
         raise RunDirectoryUnusable(f"{root} cannot be written ({error.strerror})") from error
@@ -149,10 +152,10 @@ def _vacant(root: Path, name: str) -> Path:
 
 def _is_claimed(folder: Path) -> bool:
     try:
-        pid, _, born = (folder / "claim").read_text(encoding="utf-8").partition(" ")
-    except FileNotFoundError:
+        pid, born, machine = (folder / "claim").read_text(encoding="utf-8").split("\n")
+    except (FileNotFoundError, ValueError):
         return False
-    return bool(born) and pid.isdigit() and birth(int(pid)) == born
+    return machine != platform.node() or birth(int(pid)) == born
 
 
 @contextmanager

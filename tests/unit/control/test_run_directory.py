@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import stat
 from dataclasses import asdict
 from pathlib import Path
@@ -25,7 +26,7 @@ def bury(directory: Path, name: str) -> None:
     path = directory / FOLDER / name / "job.json"
     job = RunningJob(**json.loads(path.read_text()))
     path.write_text(json.dumps({**asdict(job), "born": "1"}))
-    (directory / FOLDER / name / "claim").write_text(f"{job.pid} 1")
+    (directory / FOLDER / name / "claim").write_text(f"{job.pid}\n1\n{job.machine}")
 
 
 def test_a_job_is_found_with_its_token_while_it_runs(tmp_path: Path):
@@ -68,6 +69,15 @@ def test_what_a_killed_job_left_makes_way(tmp_path: Path):
     assert running_jobs(tmp_path) == []
     assert start(tmp_path, "words", 2) == "words"
     assert [job.port for job in running_jobs(tmp_path)] == [2]
+
+
+def test_what_another_machine_claims_is_its_own(tmp_path: Path):
+    start(tmp_path, "words", 1)
+    folder = tmp_path / FOLDER / "words"
+    (folder / "claim").write_text("1\n1\nelsewhere")
+    (folder / "job.json").write_text((folder / "job.json").read_text().replace(platform.node(), "elsewhere"))
+    assert running_jobs(tmp_path) == []
+    assert start(tmp_path, "words", 2) == "words-2"
 
 
 @pytest.mark.parametrize(
