@@ -31,6 +31,8 @@ WITHIN_S = 2.0
 SAMPLE_S = 0.5
 """How long rates are measured, if nobody has looked just before."""
 
+_NONE: Mapping[WorkerId, str] = {}
+
 STRATEGIES: dict[str, Callable[[Reassignment], Plan]] = {
     "optimized": optimized,
     "fluid": fluid,
@@ -77,10 +79,11 @@ class Overseer:
         """Workers, operators, bins, the plan."""
         with self._sampling:
             before_s, before = self._sample
+            busy: dict[WorkerId, str] = {}
             if time.monotonic() - before_s > LISTEN_S / 2:
-                before, _ = self._ask_all("status")
+                before, busy = self._ask_all("status")
                 time.sleep(SAMPLE_S)
-            answers, silent = self._ask_all("status")
+            answers, silent = self._ask_all("status", but=busy)
             self._sample = time.monotonic(), answers
         return {
             "job": self.job,
@@ -216,15 +219,16 @@ class Overseer:
         return self._processes[worker].inquiry.ask(worker, request, arguments, within_s=WITHIN_S)
 
     def _ask_all(
-        self, request: str, arguments: Mapping[str, Any] | None = None
+        self, request: str, arguments: Mapping[str, Any] | None = None, *, but: Mapping[WorkerId, str] = _NONE
     ) -> tuple[dict[WorkerId, Any], dict[WorkerId, str]]:
-        """What the workers answer, and why those that do not do not. What all refuse is refused."""
+        """What the workers answer, and why those that do not do not; those in `but` are not asked again."""
         asked = {
             worker: process.inquiry.begin(worker, request, arguments, within_s=WITHIN_S)
             for worker, process in self._processes.items()
+            if worker not in but
         }
         answers: dict[WorkerId, Any] = {}
-        silent: dict[WorkerId, str] = {}
+        silent = dict(but)
         for worker, pending in asked.items():
             try:
                 answers[worker] = pending.result()

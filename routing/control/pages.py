@@ -28,19 +28,25 @@ def status_page(status: dict[str, Any]) -> str:
         parts.append(_bins(status["bins"]))
     if status["plan"] is not None:
         parts.append(plan_line(status["plan"]))
-    parts += [f"worker {worker['worker']}: {worker['silent']}" for worker in workers if worker["silent"]]
+    silent = [worker["silent"] for worker in workers if worker["silent"]]
+    if silent:
+        parts.append("\n".join(silent))
     return "\n\n".join(parts)
 
 
 def explain_page(answer: dict[str, Any]) -> str:
     """What holds a frontier back."""
     name = f"{answer['name']!r} ({answer['path']})"
-    silent = [f"worker {worker} was not heard: {reason}" for worker, reason in answer["silent"].items()]
+    silent = list(answer["silent"].values())
     if not answer["frontier"]:
         return "\n".join([f"{name} is complete: nothing can come to it any more", *silent])
     lines = [f"{name} waits at {_times(answer['frontier'])}"]
     if answer["under_way"]:
-        lines.append("no worker holds what it waits for: it is on its way, or the job moves on while it is asked")
+        lines.append(
+            "none that answered holds what it waits for, so it is with a worker that did not answer, or on its way"
+            if silent
+            else "no worker holds what it waits for: it is on its way, or the job moves on while it is asked"
+        )
         lines += [line for blocker in answer["under_way"] for line in _blocker(blocker, "")]
     else:
         lines += [line for blocker in answer["held"] for line in _blocker(blocker, f"worker {blocker['worker']} ")]

@@ -24,7 +24,7 @@ STOPPED = PLAN | {"cancelled": True, "steps_done": 3, "bins_moved": 1}
 
 def test_a_status_page():
     worker = {"process": 0, "pid": 4242, "frontier": [41], "congested": False, "bins": 4, "keys": 1301, "silent": None}
-    late = {**worker, "process": 1, "pid": 4243, "frontier": None, "silent": "it is busy"}
+    late = {**worker, "process": 1, "pid": 4243, "frontier": None, "silent": "worker 1 is busy"}
     status = {
         "job": "wordcount",
         "running_s": 75,
@@ -51,7 +51,7 @@ count             0: 4  1: 1         5  1,301       1
 
 plan 3 is complete: 12 of 12 steps, 64 of 64 bins
 
-worker 1: it is busy"""
+worker 1 is busy"""
     )
 
 
@@ -86,10 +86,12 @@ def test_an_explanation_of_records_in_a_loop_and_of_what_is_under_way():
   worker 1 has 3 records at (4, 2) before input 0 of 'next' (0.4.2)
     next → o0 → o1 → o2 → o3 → o4 → … → o15 → o16 → o17 → o18 → o19 → probe"""
     )
-    under_way = explain_page({**answer, "held": [], "under_way": [blocker], "silent": {"2": "it is busy"}})
-    assert under_way.splitlines()[1].startswith("no worker holds what it waits for")
+    under_way = explain_page({**answer, "held": [], "under_way": [blocker]})
+    assert under_way.splitlines()[1].startswith("no worker holds what it waits for: it is on its way")
     assert "  3 records at (4, 2) before input 0" in under_way
-    assert under_way.endswith("worker 2 was not heard: it is busy")
+    unheard = explain_page({**answer, "held": [], "under_way": [blocker], "silent": {"2": "worker 2 is busy"}})
+    assert unheard.splitlines()[1].startswith("none that answered holds what it waits for")
+    assert unheard.endswith("worker 2 is busy")
     assert explain_page({**answer, "frontier": [], "held": [], "under_way": []}) == (
         "'probe' (0.9) is complete: nothing can come to it any more"
     )
