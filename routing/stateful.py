@@ -40,6 +40,8 @@ class OnBins:
 
     control: Outlet
     options: BinOptions
+    implied: bool = False
+    """Whether `control` is a job's own, which the operator listens to without having been told."""
 
     def place(self, streams: Sequence[tuple[Outlet, Key]], logic: Logic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`, which are of a scope whose times are epochs."""
@@ -101,7 +103,9 @@ class OnBins:
         forward.build(lambda _: forwarder.activate)
         host_builder.build(lambda _: host.activate)
         held = host_builder.operator
-        binned = BinnedOperator(name, held.path, bins, router, logic.shelf.bins, lambda: shipper.shipped_bytes)
+        binned = BinnedOperator(
+            name, held.path, bins, router, logic.shelf.bins, lambda: shipper.shipped_bytes, self.implied
+        )
         enlist(worker, held, binned)
         return results
 

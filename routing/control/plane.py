@@ -27,7 +27,7 @@ from routing.control.steering import Commander, Steering
 from routing.control.terminal import Terminal, columns, progress_line
 from routing.control.vitals import Meter, explain, pulse, status
 from routing.plan.plan import Plan
-from routing.registry import operators_on
+from routing.registry import commanded_on, operators_on
 
 LINE_S = 0.5
 """How often the progress line is renewed."""
@@ -70,7 +70,7 @@ class JobControl:
                         "keys": operator.keys_per_bin(),
                         "shipped_bytes": operator.shipped_bytes(),
                     }
-                    for operator in operators_on(worker)
+                    for operator in commanded_on(worker)
                 ]
             case "plan":
                 shipped_bytes = sum(operator.shipped_bytes() for operator in operators_on(worker))

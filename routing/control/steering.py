@@ -16,7 +16,7 @@ from routing.commands import Instruction
 from routing.control.errors import BadRequest
 from routing.control.execution import PlanExecution, Seen
 from routing.plan.plan import Plan
-from routing.registry import BinnedOperator, operators_on
+from routing.registry import BinnedOperator, commanded_on
 
 LOOK_S = 0.005
 
@@ -96,7 +96,7 @@ class Steering:
 
     def _check(self, plan: Plan) -> None:
         """Refuse what the operators would refuse, before anything is sent."""
-        operators = operators_on(self._worker)
+        operators = commanded_on(self._worker)
         if not operators or self._commander.control is None:
             raise BadRequest("no operator of this job keeps its state on bins that commands move; see `hailer status`")
         members = set(self._worker.members.workers)
@@ -139,7 +139,7 @@ class Steering:
                 operator.router.since,
                 self._output(operator),
             )
-            for operator in operators_on(self._worker)
+            for operator in commanded_on(self._worker)
         }
 
     def _output(self, operator: BinnedOperator) -> int | None:
