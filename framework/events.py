@@ -34,10 +34,14 @@ class DataflowFinished:
 
 @dataclass(frozen=True, slots=True)
 class OperatorScheduled:
-    """An operator ran."""
+    """An operator ran; of a scope, the records that it reports are those of all workers."""
 
     path: str
     duration_s: float
+    consumed: int
+    """Records that it took."""
+    produced: int
+    """Records that it sent, before they are routed."""
 
 
 @dataclass(frozen=True, slots=True)

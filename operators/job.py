@@ -18,6 +18,7 @@ from operators import job_files
 from operators.drive import check_names, drive, epochs
 from operators.flow import Flow, Receiver
 from operators.placement import implied_control
+from routing.control.plane import JobControl
 
 EPOCH_RECORDS = 1000
 """How many records of each input make an epoch, unless said otherwise."""
@@ -84,6 +85,9 @@ class Job:
         execute(main, Config(threads=threads))
         return {name: sorted(rows, key=lambda row: row[0]) for name, rows in collected.items()}
 
-    def main(self, argv: Sequence[str] | None = None) -> None:
-        """Run from the command line: files of lines in, files of records out. `--help` tells more."""
-        job_files.run_from_args(self, argv)
+    def main(self, argv: Sequence[str] | None = None, *, plane: JobControl | None = None) -> None:
+        """Run from the command line: files of lines in, files of records out. `--help` tells more.
+
+        `hailer run` gives it a control plane, so that the job can be watched and steered while it runs.
+        """
+        job_files.run_from_args(self, argv, plane)

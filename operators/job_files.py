@@ -18,12 +18,14 @@ from framework.launch.execute import execute_from_args
 from framework.worker.worker import Worker
 from operators.drive import check_names, drive
 from operators.flow import Receiver
+from routing.control.arguments import Parser
+from routing.control.plane import JobControl
 
 if TYPE_CHECKING:
     from operators.job import Job
 
 
-def run_from_args(job: Job, argv: Sequence[str] | None) -> None:
+def run_from_args(job: Job, argv: Sequence[str] | None, plane: JobControl | None = None) -> None:
     """Run `job` as the command line says, and exit."""
     parser = _parser(job)
     flags = parser.parse_args(argv)
@@ -46,6 +48,8 @@ def run_from_args(job: Job, argv: Sequence[str] | None) -> None:
             flow = job.build(worker, lambda name: _receiver(name, outputs.get(name, "-"), worker, files))
             check_names("input", inputs, flow.inputs)
             check_names("output", outputs, flow.outputs)
+            if plane is not None:
+                plane.attach(flow)
             if flow.inputs and not inputs:
                 names = " ".join(f"--input {name}=FILE" for name in flow.inputs)
                 raise ConfigError(f"nothing feeds this job; give {names}")
@@ -57,7 +61,7 @@ def run_from_args(job: Job, argv: Sequence[str] | None) -> None:
             drive(flow, sources)
             worker.complete()
 
-    execute_from_args(main, argv)
+    execute_from_args(main, argv, plane=plane)
 
 
 def lines(path: Path, *, part: int, parts: int, lines_max: int) -> Iterator[list[str]]:
@@ -139,10 +143,9 @@ def _pairs(flag: str, values: list[str]) -> dict[str, str]:
 
 
 def _parser(job: Job) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description=f"Run the job {job.name!r} on files.",
         epilog=f"example: %(prog)s -n 2 --input lines=book.txt --output counts={os.path.join('out', 'counts')}",
-        allow_abbrev=False,
     )
     parser.add_argument(
         "--input", action="append", default=[], metavar="NAME=FILE", help="feed an input with the lines of a text file"

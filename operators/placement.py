@@ -61,7 +61,9 @@ def place(
             f"use it around the loop, or `state_machine` within"
         )
     commands = _implied_in(first.scope) if control is None else control
-    placement: Placement = ByHash(Bins(options.bins)) if commands is None else OnBins(commands.outlet, options)
+    placement: Placement = (
+        ByHash(Bins(options.bins)) if commands is None else OnBins(commands.outlet, options, implied=control is None)
+    )
     return type(first)(placement.place([(stream.outlet, key) for stream, key in streams], make(), name))
 
 

@@ -120,6 +120,8 @@ class Shipper:
         in_flight_bytes_max: int = IN_FLIGHT_BYTES_MAX,
     ) -> None:
         self.in_flight_bytes = 0
+        self.shipped_bytes = 0
+        """All that has left so far."""
         self._name = name
         self._worker = worker
         self._shelf = shelf
@@ -150,6 +152,7 @@ class Shipper:
             if self.in_flight_bytes and self.in_flight_bytes + size > self._in_flight_bytes_max:
                 return
             self.in_flight_bytes += size
+            self.shipped_bytes += size
             message, self._next = self._next, None
             yield time, message
 

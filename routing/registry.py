@@ -27,6 +27,10 @@ class BinnedOperator:
     """Who owns which bin, and what will change that."""
     keys_per_bin: Callable[[], dict[BinId, int]]
     """The bins that hold anything on this worker, with their numbers of keys."""
+    shipped_bytes: Callable[[], int]
+    """How much state has left this worker so far."""
+    implied: bool
+    """Whether it listens to its job's own control stream because it was given no other."""
 
 
 _listed: WeakKeyDictionary[Worker, list[BinnedOperator]] = WeakKeyDictionary()
@@ -35,6 +39,12 @@ _listed: WeakKeyDictionary[Worker, list[BinnedOperator]] = WeakKeyDictionary()
 def operators_on(worker: Worker) -> list[BinnedOperator]:
     """The operators with bins that run on a worker, in the order in which they were built."""
     return list(_listed.get(worker, ()))
+
+
+def commanded_on(worker: Worker) -> list[BinnedOperator]:
+    """Those that move by the job's own commands. Where none is known to, those that were given a control stream may."""
+    listed = operators_on(worker)
+    return [operator for operator in listed if operator.implied] or listed
 
 
 def enlist(worker: Worker, operator: BuiltOperator, binned: BinnedOperator) -> None:

@@ -43,6 +43,8 @@ class OnBins:
 
     control: Outlet
     options: BinOptions
+    implied: bool = False
+    """Whether `control` is a job's own, which the operator listens to without having been told."""
 
     def place(self, streams: Sequence[tuple[Outlet, Key]], logic: Logic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`, which are of a scope whose times are epochs."""
@@ -125,7 +127,10 @@ class OnBins:
         forward.operator.on_shut_down.append(lambda: worker.rescaling.objections.remove(forwarder.objection))
         host_builder.build(lambda _: host.activate)
         held = host_builder.operator
-        enlist(worker, held, BinnedOperator(name, held.path, bins, router, logic.shelf.bins))
+        binned = BinnedOperator(
+            name, held.path, bins, router, logic.shelf.bins, lambda: shipper.shipped_bytes, self.implied
+        )
+        enlist(worker, held, binned)
         return results
 
 

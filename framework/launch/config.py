@@ -32,10 +32,13 @@ class Spawned:
     """Ends when the launcher does."""
     report_fd: int
     """Takes the report of a failure, so that the launcher prints one of them."""
+    link_fd: int
+    """A socket to the launcher, for requests and answers while the job runs."""
 
     def to_environment(self) -> str:
         """The value of `SPAWNED_VARIABLE`."""
-        return json.dumps([self.process, self.addresses, self.listener_fd, self.lifeline_fd, self.report_fd])
+        fields = [self.process, self.addresses, self.listener_fd, self.lifeline_fd, self.report_fd, self.link_fd]
+        return json.dumps(fields)
 
     @staticmethod
     def from_environment() -> Spawned | None:
@@ -43,8 +46,8 @@ class Spawned:
         value = os.environ.pop(SPAWNED_VARIABLE, None)
         if value is None:
             return None
-        process, addresses, listener_fd, lifeline_fd, report_fd = json.loads(value)
-        return Spawned(process, tuple((host, port) for host, port in addresses), listener_fd, lifeline_fd, report_fd)
+        process, addresses, *descriptors = json.loads(value)
+        return Spawned(process, tuple((host, port) for host, port in addresses), *descriptors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ class Config:
     """Where a member of the running job that this process joins listens."""
     server: int = 0
     """The process that listens there."""
+    by_hand: bool = False
+    """Whether the user starts the processes one by one, and nobody supervises them."""
 
     @property
     def address(self) -> Address:
@@ -125,10 +130,10 @@ def config_from_flags(flags: argparse.Namespace) -> Config:
             f"-p {process}: there {'is 1 process' if len(addresses) == 1 else f'are {len(addresses)} processes'}, "
             f"so -p is between 0 and {len(addresses) - 1}; -n sets their number"
         )
-    joinable = process is not None
+    joinable, by_hand = process is not None, process is not None or flags.hostfile is not None
     if len(addresses) == 1:
         process = 0
-    return Config(threads, addresses, process, flags.secret_file, joinable)
+    return Config(threads, addresses, process, flags.secret_file, joinable, by_hand=by_hand)
 
 
 def _joining(flags: argparse.Namespace) -> Config:
@@ -153,7 +158,7 @@ def _joining(flags: argparse.Namespace) -> Config:
             raise ConfigError(f"hostfile {flags.hostfile} has no line for process {process}; add its host:port")
     else:
         addresses = _local_addresses(process + 1, BASE_PORT if flags.base_port is None else flags.base_port)
-    return Config(flags.threads, addresses, process, flags.secret_file, True, addresses[server], server)
+    return Config(flags.threads, addresses, process, flags.secret_file, True, addresses[server], server, by_hand=True)
 
 
 def read_hostfile(path: Path, processes: int | None) -> tuple[Address, ...]:

@@ -18,7 +18,10 @@ from typing import TypeVar
 from framework.dataflow.scope import Scope
 from framework.errors import ConfigError, JobStopped, PeersUnreachable
 from framework.launch import local
+from framework.launch.agent import Agent
 from framework.launch.config import Config, Spawned, inherited_listener, parse, usage, with_spawned
+from framework.launch.link import Link
+from framework.launch.plane import ControlPlane
 from framework.launch.report import render, worst
 from framework.launch.signals import Stop, exit_code
 from framework.membership import Address, Members, WorkerId
@@ -56,13 +59,16 @@ def execute(main: Callable[[Worker], R], config: Config | None = None, args: Seq
 
     After `main` returns, its inputs are closed and the worker runs until its dataflows are complete on all workers.
     """
-    return _execute(main, config or Config(), args, Stop(), None)
+    return _execute(main, config or Config(), args, Stop(), None, None)
 
 
-def execute_from_args(main: Callable[[Worker], R], argv: Sequence[str] | None = None) -> list[R]:
+def execute_from_args(
+    main: Callable[[Worker], R], argv: Sequence[str] | None = None, *, plane: ControlPlane | None = None
+) -> list[R]:
     """Run `main` as the flags in `argv` (the program's own by default) say; what they leave is in `worker.args`.
 
     A failure is reported and ends the program with exit code 1, bad flags with 2, Ctrl-C with 130 and SIGTERM with 143.
+    With a control plane, this process supervises, and all workers are in processes of their own.
     """
     program, *rest = sys.argv if argv is None else ["", *argv]
     spawned = Spawned.from_environment()
@@ -78,13 +84,15 @@ def execute_from_args(main: Callable[[Worker], R], argv: Sequence[str] | None = 
         local.live_as_child(spawned)
     with stop.on_signals():
         try:
-            if config.process is None:
-                local.run_processes(config, stop)
+            if config.process is None or (plane is not None and spawned is None and not config.by_hand):
+                local.run_processes(config, stop, plane)
                 return []
-            return _execute(main, config, args, stop, spawned)
+            return _execute(main, config, args, stop, spawned, plane)
+        except local.ProcessesFailed as error:
+            local.tell(str(error), error, spawned)
+            raise SystemExit(error.code) from None
         except (Exception, JobStopped) as error:
-            report = str(error) if isinstance(error, local.ProcessesFailed) else render(error, config.first_worker)
-            local.tell(report, error, spawned)
+            local.tell(render(error, config.first_worker), error, spawned)
             raise SystemExit(exit_code(error, stop)) from None
 
 
@@ -99,13 +107,21 @@ def _show_log() -> None:
 
 
 def _execute(
-    main: Callable[[Worker], R], config: Config, args: Sequence[str], stop: Stop, spawned: Spawned | None
+    main: Callable[[Worker], R],
+    config: Config,
+    args: Sequence[str],
+    stop: Stop,
+    spawned: Spawned | None,
+    plane: ControlPlane | None,
 ) -> list[R]:
     assert config.process is not None
     secret = load_or_create_secret(config.secret_file) if config.processes > 1 or config.joinable else b""
     mesh = _mesh(config, secret, inherited_listener(spawned) if spawned else None, lambda: stop.reason is not None)
     try:
-        return _run_workers(main, config, args, stop, mesh)
+        workers = _workers(config, args, mesh)
+        if spawned is not None and plane is not None:
+            Agent(Link(socket.socket(fileno=spawned.link_fd)), workers, plane.answer).start()
+        return _run_workers(main, config, workers, stop, mesh)
     finally:
         mesh.close()
 
@@ -128,12 +144,15 @@ def _mesh(config: Config, secret: bytes, listener: socket.socket | None, should_
     )
 
 
-def _run_workers(main: Callable[[Worker], R], config: Config, args: Sequence[str], stop: Stop, mesh: Mesh) -> list[R]:
+def _workers(config: Config, args: Sequence[str], mesh: Mesh) -> list[Worker]:
     members = Members.dense(config.workers) if config.join is None else Members(0, ())
     addresses = {worker: config.addresses[worker // config.threads] for worker in members.workers}
-    workers = [
-        Worker(id_, members, endpoint, args=args, addresses=addresses) for id_, endpoint in mesh.endpoints.items()
-    ]
+    return [Worker(id_, members, endpoint, args=args, addresses=addresses) for id_, endpoint in mesh.endpoints.items()]
+
+
+def _run_workers(
+    main: Callable[[Worker], R], config: Config, workers: Sequence[Worker], stop: Stop, mesh: Mesh
+) -> list[R]:
     stop.watch(workers)
     results: dict[WorkerId, R] = {}
     errors: list[BaseException] = []

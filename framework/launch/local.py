@@ -2,7 +2,7 @@
 
 Each child runs the user's own command again and is told who it is (`Spawned`). The launcher binds the ports, so that
 two jobs never collide; a lifeline ends the children if the launcher dies; and of the children's reports it prints the
-one that tells most.
+one that tells most. With a control plane, a link to each child carries requests while the job runs.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from io import TextIOWrapper
 from math import inf
 
 from framework.errors import HailerError, JobStopped
 from framework.launch.config import SPAWNED_VARIABLE, Config, Spawned
+from framework.launch.link import Inquiry, Link
+from framework.launch.plane import ControlPlane, Supervised
 from framework.launch.report import distance
 from framework.launch.signals import Stop
+from framework.membership import Address, WorkerId
 
 END_BY_THEMSELVES_S = 2.0
 """How long the other processes have to notice that one has failed, before they are asked to end."""
@@ -34,9 +37,16 @@ END_WHEN_ASKED_S = 10.0
 
 POLL_S = 0.1
 
+SEND_S_MAX = 5
+"""How long a process may leave requests unread."""
+
 
 class ProcessesFailed(HailerError):
-    """Some process ended with an error."""
+    """Some process ended with an error; `code` is what the launcher should exit with."""
+
+    def __init__(self, report: str, code: int) -> None:
+        super().__init__(report)
+        self.code = code
 
 
 @dataclass(slots=True)
@@ -44,6 +54,7 @@ class _Child:
     process: subprocess.Popen[bytes]
     reports: int
     """The reading end of the pipe for its report."""
+    supervised: Supervised
     said: bytes = b""
     asked: bool = False
     """Whether it was asked to end, so that how it ends is no news."""
@@ -51,9 +62,44 @@ class _Child:
 
 @dataclass(slots=True)
 class _Family:
+    """All children, and what each new one is given."""
+
+    config: Config
+    plane: ControlPlane | None
     children: list[_Child] = field(default_factory=list)
+    supervised: list[Supervised] = field(default_factory=list)
+    held: int = -1
+    """What children hold on to: reading from it ends when this process does."""
     lifeline: int = -1
     """The writing end; it closes with this process, however that ends."""
+
+    def __post_init__(self) -> None:
+        self.held, self.lifeline = os.pipe()
+
+    def start_process(self, index: int, listener: socket.socket, addresses: tuple[Address, ...]) -> None:
+        """Start the process with this number: the user's own command again, told who it is."""
+        threads = self.config.threads
+        reading, writing = os.pipe()
+        ours, theirs = socket.socketpair()
+        workers = [WorkerId(index * threads + thread) for thread in range(threads)]
+        out, err = (None, None) if self.plane is None else self.plane.outputs(workers, alone=len(addresses) == 1)
+        spawned = Spawned(index, addresses, listener.fileno(), self.held, writing, theirs.fileno())
+        process = subprocess.Popen(
+            [sys.executable, *sys.orig_argv[1:]],
+            env={**os.environ, SPAWNED_VARIABLE: spawned.to_environment()},
+            pass_fds=(listener.fileno(), self.held, writing, theirs.fileno()),
+            process_group=0,
+            stdin=None if index == 0 else subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+        )
+        theirs.close()
+        for descriptor in (writing, out, err):
+            if descriptor is not None:
+                os.close(descriptor)
+        supervised = Supervised(index, process.pid, workers, Inquiry(Link(ours, send_s_max=SEND_S_MAX)))
+        self.supervised.append(supervised)
+        self.children.append(_Child(process, reading, supervised))
 
     def running(self) -> list[_Child]:
         return [child for child in self.children if child.process.poll() is None]
@@ -69,16 +115,18 @@ class _Family:
             child.process.wait()
         for child in self.children:
             os.close(child.reports)
-        if self.lifeline >= 0:
-            os.close(self.lifeline)
+            child.supervised.inquiry.close()
+        os.close(self.held)
+        os.close(self.lifeline)
 
 
-def run_processes(config: Config, stop: Stop) -> None:
+def run_processes(config: Config, stop: Stop, plane: ControlPlane | None = None) -> None:
     """Start every process of `config` and wait for all of them to end."""
-    family = _Family()
+    family = _Family(config, plane)
     try:
-        _start(family, config)
-        _watch(family, stop)
+        _start(family)
+        with plane.overseeing(family.supervised, stop) if plane is not None else nullcontext():
+            _watch(family, stop)
         _raise_failure(family, stop)
     finally:
         family.close()
@@ -108,25 +156,13 @@ def live_as_child(spawned: Spawned) -> None:
     threading.Thread(target=hold, name="lifeline", daemon=True).start()
 
 
-def _start(family: _Family, config: Config) -> None:
-    held, family.lifeline = os.pipe()
-    listeners = [socket.create_server(("127.0.0.1", 0), backlog=128) for _ in config.addresses]
+def _start(family: _Family) -> None:
+    listeners = [socket.create_server(("127.0.0.1", 0), backlog=128) for _ in family.config.addresses]
     addresses = tuple((host, port) for host, port in (listener.getsockname() for listener in listeners))
     try:
         for index, listener in enumerate(listeners):
-            reading, writing = os.pipe()
-            spawned = Spawned(index, addresses, listener.fileno(), held, writing)
-            process = subprocess.Popen(
-                [sys.executable, *sys.orig_argv[1:]],
-                env={**os.environ, SPAWNED_VARIABLE: spawned.to_environment()},
-                pass_fds=(listener.fileno(), held, writing),
-                process_group=0,
-                stdin=None if index == 0 else subprocess.DEVNULL,
-            )
-            os.close(writing)
-            family.children.append(_Child(process, reading))
+            family.start_process(index, listener, addresses)
     finally:
-        os.close(held)
         for listener in listeners:
             listener.close()
 
@@ -145,7 +181,7 @@ def _watch(family: _Family, stop: Stop) -> None:
                     selector.unregister(key.fd)
                     if key.data.process.wait() != 0:
                         ask_s = min(ask_s, time.monotonic() + END_BY_THEMSELVES_S)
-            if stop.signal is not None:
+            if stop.reason is not None:
                 ask_s = min(ask_s, time.monotonic())
             if time.monotonic() >= ask_s and kill_s == inf:
                 family.signal(signal.SIGTERM)
@@ -160,11 +196,16 @@ def _raise_failure(family: _Family, stop: Stop) -> None:
     codes = [child.process.returncode for child in family.children]
     if not any(codes):
         return
-    reports = sorted(tuple(json.loads(child.said)) for child in family.children if child.said and not child.asked)
+    reports = sorted(
+        (*json.loads(child.said), child.process.returncode)
+        for child in family.children
+        if child.said and not child.asked
+    )
     killed = [
         f"job failed: process {index} was ended by {signal.Signals(-child.process.returncode).name}"
         for index, child in enumerate(family.children)
         if child.process.returncode < 0 and not child.asked
     ]
-    lines = [*killed, *(report for _, report in reports[:1])]
-    raise ProcessesFailed("\n".join(lines) or f"job failed: the processes exited with {codes}")
+    lines = [*killed, *(report for _, report, _ in reports[:1])]
+    code = 1 if killed or not reports else max(1, reports[0][2])
+    raise ProcessesFailed("\n".join(lines) or f"job failed: the processes exited with {codes}", code)

@@ -268,7 +268,8 @@ class Subgraph:
             if events.listening:
                 started_s = events.clock()
                 child.incomplete = child.operator.schedule()
-                events.emit(OperatorScheduled(child.path, events.clock() - started_s))
+                duration_s, shared = events.clock() - started_s, child.operator.shared
+                events.emit(OperatorScheduled(child.path, duration_s, _total(shared.consumed), _total(shared.produced)))
             else:
                 child.incomplete = child.operator.schedule()
             self._extract(child, into=self._done if child.operator.local else self._heard)
@@ -390,3 +391,7 @@ class Subgraph:
         """Shut every child down."""
         for child in self._children.values():
             child.operator.shut_down()
+
+
+def _total(batches: list[ChangeBatch[Time]]) -> int:
+    return sum(count for batch in batches for _, count in batch.items())

@@ -43,6 +43,18 @@ def test_a_dataflow_is_told_from_its_building_to_its_end():
     assert {event.path for event in heard if isinstance(event, events.OperatorScheduled)} >= {"0.1", "0.3"}
 
 
+def test_records_are_counted_where_an_operator_takes_and_sends_them():
+    heard: list[events.Event] = []
+    run({0: heard})
+    ran = [event for event in heard if isinstance(event, events.OperatorScheduled)]
+    assert sum(event.produced for event in ran if event.path == "0.1") == 1
+    assert [sum(event.consumed for event in ran if event.path == path) for path in ("0.1", "0.2")] == [0, 0]
+    other: list[events.Event] = []
+    run({1: other})
+    ran = [event for event in other if isinstance(event, events.OperatorScheduled)]
+    assert sum(event.consumed for event in ran if event.path == "0.2") == 1
+
+
 def test_messages_are_told_at_both_ends():
     sender: list[events.Event] = []
     receiver: list[events.Event] = []

@@ -19,11 +19,11 @@ def local(*ports: int) -> tuple[tuple[str, int], ...]:
     [
         ([], Config(), []),
         (["-w4", "book.txt"], Config(threads=4), ["book.txt"]),
-        (["-n2", "-p1"], Config(addresses=local(2101, 2102), process=1, joinable=True), []),
+        (["-n2", "-p1"], Config(addresses=local(2101, 2102), process=1, joinable=True, by_hand=True), []),
         (["-n2"], Config(addresses=local(2101, 2102), process=None), []),
         (
             ["-n", "2", "-p", "0", "--base-port", "7000"],
-            Config(addresses=local(7000, 7001), process=0, joinable=True),
+            Config(addresses=local(7000, 7001), process=0, joinable=True, by_hand=True),
             [],
         ),
         (["--secret-file", "s", "--rate", "9"], Config(secret_file=Path("s")), ["--rate", "9"]),
@@ -38,7 +38,9 @@ def test_a_hostfile_says_how_many_processes_there_are(tmp_path: Path):
     hosts = tmp_path / "hosts"
     hosts.write_text("# ours\n10.0.0.1:2101\n[::1]:2102 # the second\n\n")
     config, _ = parse(["-p1", "-w2", "--hostfile", str(hosts)])
-    assert config == Config(threads=2, addresses=(("10.0.0.1", 2101), ("::1", 2102)), process=1, joinable=True)
+    assert config == Config(
+        threads=2, addresses=(("10.0.0.1", 2101), ("::1", 2102)), process=1, joinable=True, by_hand=True
+    )
     assert (config.processes, config.workers, config.first_worker) == (2, 4, 2)
 
 
@@ -88,7 +90,7 @@ def test_a_hostfile_needs_to_know_which_process_this_is(tmp_path: Path):
 
 
 def test_what_the_launcher_says_is_heard_once(monkeypatch: pytest.MonkeyPatch):
-    spawned = Spawned(1, local(5, 6), listener_fd=7, lifeline_fd=8, report_fd=9)
+    spawned = Spawned(1, local(5, 6), listener_fd=7, lifeline_fd=8, report_fd=9, link_fd=10)
     monkeypatch.setenv("HAILER_SPAWNED", spawned.to_environment())
     assert Spawned.from_environment() == spawned
     assert Spawned.from_environment() is None

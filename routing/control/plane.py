@@ -1,0 +1,149 @@
+"""The control plane of a job that `hailer run` has started: what its workers answer, and who asks them.
+
+One object, made alike in every process. In a worker's process it answers requests (`answer`); in the one that
+supervises it shows their output and serves the admin endpoint (`overseeing`).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from framework.launch.plane import Supervised
+from framework.launch.signals import Stop
+from framework.membership import WorkerId
+from framework.progress.order import EPOCH_MAX
+from framework.worker.worker import Worker
+from routing.control.admin import Admin
+from routing.control.errors import BadRequest, RunDirectoryUnusable
+from routing.control.overseer import Overseer
+from routing.control.run_directory import claim
+from routing.control.steering import Commander, Steering
+from routing.control.terminal import Terminal, columns, progress_line
+from routing.control.vitals import Meter, explain, pulse, status
+from routing.plan.plan import Plan
+from routing.registry import commanded_on, operators_on
+
+LINE_S = 0.5
+"""How often the progress line is renewed."""
+
+
+class JobControl:
+    """Fills `framework.launch.plane.ControlPlane`."""
+
+    def __init__(self, job: str, directory: Path, *, prefix: bool | None = None) -> None:
+        self._job = job
+        self._directory = directory
+        self._terminal = Terminal(prefix=prefix)
+        self._meters: dict[WorkerId, Meter] = {}
+        self._steerings: dict[WorkerId, Steering] = {}
+
+    # In a worker's process
+
+    def attach(self, commander: Commander) -> None:
+        """Let the commands of a job's dataflow go through here, on the worker that sends them."""
+        if commander.commanding:
+            self._steerings[commander.worker.id] = Steering(commander)
+
+    def answer(self, worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
+        """What a worker answers; in its own thread."""
+        steering = self._steerings.get(worker.id)
+        plan = steering.state() if steering is not None else None
+        match request:
+            case "pulse":
+                return {**pulse(worker), "plan": plan}
+            case "status":
+                return {**status(worker, self._meter(worker)), "plan": plan}
+            case "explain":
+                return explain(worker, arguments.get("operator"))
+            case "bins":
+                return [
+                    {
+                        "name": operator.name,
+                        "owners": list(operator.router.owners),
+                        "ahead": list(operator.router.table_at(EPOCH_MAX)),
+                        "keys": operator.keys_per_bin(),
+                        "shipped_bytes": operator.shipped_bytes(),
+                    }
+                    for operator in commanded_on(worker)
+                ]
+            case "plan":
+                shipped_bytes = sum(operator.shipped_bytes() for operator in operators_on(worker))
+                return {"plan": plan, "shipped_bytes": shipped_bytes}
+        if steering is None:
+            raise BadRequest(f"worker {worker.id} sends no commands")
+        match request:
+            case "run plan":
+                return steering.start(Plan.from_dict(arguments["plan"]), arguments["gap_s"])
+            case "cancel":
+                return steering.cancel()
+        raise BadRequest(f"a worker knows no request {request!r}")
+
+    def _meter(self, worker: Worker) -> Meter:
+        def forget() -> None:
+            del self._meters[worker.id]
+
+        if worker.id not in self._meters:
+            self._meters[worker.id] = Meter.start(worker, ended=forget)
+        return self._meters[worker.id].look()
+
+    # In the supervisor
+
+    def outputs(self, workers: Sequence[WorkerId], *, alone: bool) -> tuple[int | None, int | None]:
+        """Where a process's output goes."""
+        return self._terminal.outputs(workers, alone=alone)
+
+    @contextmanager
+    def overseeing(self, processes: Sequence[Supervised], stop: Stop) -> Iterator[None]:
+        """Serve the admin endpoint and show progress."""
+        self._terminal.on_gone(lambda: stop.request("whoever read the output has gone"))
+        overseer = Overseer(self._job, processes)
+        with ExitStack() as stack:
+            stack.callback(self._terminal.close)
+            self._open_admin(overseer, stack)
+            if self._terminal.shows_line:
+                stack.enter_context(self._progress(overseer))
+            yield
+
+    def _open_admin(self, overseer: Overseer, stack: ExitStack) -> None:
+        try:
+            claimed = claim(self._directory, self._job)
+        except RunDirectoryUnusable as error:
+            print(f"this job cannot be steered while it runs: {error}", file=sys.stderr)
+            return
+        stack.callback(claimed.release)
+        overseer.job = claimed.name
+        admin = Admin(
+            claimed.token,
+            reads={"status": overseer.status, "explain": overseer.explain, "plan": overseer.plan},
+            actions={
+                "move": overseer.move,
+                "map": overseer.map,
+                "rebalance": overseer.rebalance,
+                "cancel": overseer.cancel,
+            },
+        )
+        stack.callback(admin.close)
+        claimed.publish(host=admin.host, port=admin.port, started_s=time.time())
+
+    @contextmanager
+    def _progress(self, overseer: Overseer) -> Iterator[None]:
+        ended = threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(LINE_S):
+                with suppress(BadRequest):  # a worker that cannot answer yet
+                    self._terminal.show_line(progress_line(overseer.job, overseer.pulse(), columns()))
+
+        thread = threading.Thread(target=renew, name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
