@@ -1,4 +1,7 @@
-"""Feeds a job's inputs on one worker: an epoch at a time, and no further ahead of the outputs than allowed."""
+"""Feeds a job's inputs on the one worker that does, an epoch at a time, and looks after those that join and leave.
+
+That worker also sends the job's commands, and stays until the end. The others may leave when asked.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +13,43 @@ from typing import Any
 
 from framework.errors import ConfigError
 from operators.flow import Flow
+from operators.steward import Steward
+
+SEE_OFF_S = 0.01
+"""How often the last ones are looked after, once the inputs have ended."""
 
 EPOCHS_AHEAD_MAX = 16
 """How many epochs a source may be ahead of the outputs."""
 
 
 def drive(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
-    """Feed a job's inputs on one worker, one list per epoch and input; inputs without a source are closed.
+    """Run a job on one worker until its inputs have ended, or until the worker has left.
 
-    The job's own control stream goes along, on the one worker that sends commands.
+    Inputs are fed one list per epoch; those without a source are closed. A worker that feeds stays until its sources
+    have ended, and the one that sends the job's commands, the first, until all have.
     """
-    worker, open_inputs, epoch = flow.worker, dict(flow.inputs), 0
+    worker = flow.worker
+    worker.bootstrap()
+    if flow.commanding:
+        steward = Steward(worker, flow.control) if flow.control is not None else None
+        epoch = _feed(flow, sources, steward)
+        _see_off(flow, steward, epoch)
+        flow.end_commands()
+        return
+    flow.end_commands()
+    _feed(flow, sources, None)
+    worker.can_leave = True
+    worker.step_while(lambda: not worker.asked_to_leave)
+    if worker.asked_to_leave and worker.installed_dataflows():
+        worker.leave()
+
+
+def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]], steward: Steward | None) -> int:
+    """Feed the inputs until their sources have ended; return the epoch of that."""
+    worker, open_inputs = flow.worker, dict(flow.inputs)
     for name in flow.inputs.keys() - sources.keys():
         open_inputs.pop(name).close()
-    if not flow.commanding:
-        flow.end_commands()
+    epoch = max((input.time for input in open_inputs.values()), default=0)
     while open_inputs:
         for name, input in list(open_inputs.items()):
             rows = next(sources[name], None)
@@ -37,11 +62,28 @@ def drive(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
         epoch += 1
         for input in open_inputs.values():
             input.advance_to(epoch)
-        if flow.commanding and flow.control is not None:
-            flow.control.advance_to(epoch)
+        if flow.commanding:
+            _advance(flow, steward, epoch)
         worker.step()
         worker.step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
-    flow.end_commands()
+    return epoch
+
+
+def _advance(flow: Flow, steward: Steward | None, epoch: int) -> None:
+    if flow.control is not None:
+        if steward is not None:
+            steward.act()
+        flow.control.advance_to(epoch)
+
+
+def _see_off(flow: Flow, steward: Steward | None, epoch: int) -> None:
+    """Nobody joins or leaves from here on; who is on its way in or out gets the commands that it needs."""
+    worker = flow.worker
+    worker.rescaling.close_turns()
+    while steward is not None and steward.busy and worker.installed_dataflows():
+        epoch += 1
+        _advance(flow, steward, epoch)
+        worker.step_or_park(SEE_OFF_S)
 
 
 def epochs(records: Iterable[Any], epoch_records: int) -> Iterator[list[Any]]:

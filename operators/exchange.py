@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from framework.dataflow.handle import InputHandle, OutputHandle
-from framework.dataflow.pact import Exchange, Fixed
+from framework.dataflow.pact import Deal, Exchange, Fixed
 from routing.hashing import stable_hash
 
 if TYPE_CHECKING:
@@ -42,6 +42,17 @@ def exchange_by(stream: Stream[T], key: Callable[[T], Any], *, name: str = "exch
     began with, also when others join.
     """
     return stream.unary(_pass_on, pact=Fixed(lambda record: stable_hash(key(record))), name=name)
+
+
+def deal(stream: Stream[T], *, name: str = "deal") -> Stream[T]:
+    """Deal records out to all workers, in equal slices, whatever they are; also to those that join later.
+
+    >>> from framework.launch.execute import example
+    >>> from operators.to_stream import to_stream
+    >>> example(lambda scope: to_stream(scope, ["tea", "milk"]).deal().extract()).rows()
+    ['tea', 'milk']
+    """
+    return stream.unary(_pass_on, pact=Deal(), name=name)
 
 
 def _pass_on(input: InputHandle, output: OutputHandle) -> None:

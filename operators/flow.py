@@ -39,13 +39,13 @@ class Flow:
         self._ended = False
 
     def input(self, name: str) -> Stream[Any]:
-        """The stream of records that come in under `name`."""
+        """The stream of records that come in under `name`, dealt out to all workers, whichever of them is fed."""
         if name in self.inputs:
             raise DuplicateName(
                 f"this job has an input {name!r} already; call flow.input once and use its stream twice"
             )
         self.inputs[name] = Input(name)
-        return self.inputs[name].stream(self.scope)
+        return self.inputs[name].stream(self.scope).deal()
 
     def output(self, name: str, stream: Stream[Any]) -> None:
         """Let the records of `stream` go out under `name`."""

@@ -53,27 +53,19 @@ def run_from_args(job: Job, argv: Sequence[str] | None, plane: JobControl | None
             if flow.inputs and not inputs:
                 names = " ".join(f"--input {name}=FILE" for name in flow.inputs)
                 raise ConfigError(f"nothing feeds this job; give {names}")
-            part = worker.members.workers.index(worker.id)
-            sources = {
-                name: lines(Path(path), part=part, parts=worker.peers, lines_max=flags.epoch_lines)
-                for name, path in inputs.items()
-            }
-            drive(flow, sources)
-            worker.complete()
+            fed = inputs if flow.commanding else {}
+            drive(flow, {name: lines(Path(path), lines_max=flags.epoch_lines) for name, path in fed.items()})
+            if not worker.rescaling.gone:
+                worker.complete()
 
     execute_from_args(main, argv, plane=plane)
 
 
-def lines(path: Path, *, part: int, parts: int, lines_max: int) -> Iterator[list[str]]:
-    """The lines that begin in one of `parts` equal parts of a file, some at a time, without their ends."""
-    size = path.stat().st_size
-    start, end = size * part // parts, size * (part + 1) // parts
+def lines(path: Path, *, lines_max: int) -> Iterator[list[str]]:
+    """The lines of a file, some at a time, without their ends."""
     with path.open("rb") as file:
-        if start:
-            file.seek(start - 1)
-            file.readline()  # the rest of a line that begins in the part before
         rows: list[str] = []
-        while file.tell() < end and (line := file.readline()):
+        for line in file:
             rows.append(line.decode("utf-8", errors="surrogateescape").rstrip("\r\n"))
             if len(rows) == lines_max:
                 yield rows

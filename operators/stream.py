@@ -20,7 +20,7 @@ from operators.count import count
 from operators.delay import delay, delay_batch
 from operators.distribute import distribute
 from operators.enter import enter
-from operators.exchange import exchange, exchange_by
+from operators.exchange import deal, exchange, exchange_by
 from operators.extract import extract
 from operators.filter import filter
 from operators.flat_map import flat_map
@@ -76,6 +76,7 @@ class Stream(Generic[T]):
     # Between workers
     exchange = exchange
     exchange_by = exchange_by
+    deal = deal
     broadcast = broadcast
 
     # Within and across times

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from framework.dataflow.operator import BuiltOperator
+from framework.membership import WorkerId
 from framework.worker.worker import Worker
 from routing.bins import BinId, Bins
 from routing.router import Router
@@ -29,6 +30,10 @@ class BinnedOperator:
     """The bins that hold anything on this worker, with their numbers of keys."""
     shipped_bytes: Callable[[], int]
     """How much state has left this worker so far."""
+    eligible: Callable[[], frozenset[WorkerId]]
+    """The workers that may own bins."""
+    decided: Callable[[], int]
+    """The last epoch with commands that was decided on here."""
     implied: bool
     """Whether it listens to its job's own control stream because it was given no other."""
 

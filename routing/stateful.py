@@ -128,7 +128,15 @@ class OnBins:
         host_builder.build(lambda _: host.activate)
         held = host_builder.operator
         binned = BinnedOperator(
-            name, held.path, bins, router, logic.shelf.bins, lambda: shipper.shipped_bytes, self.implied
+            name,
+            held.path,
+            bins,
+            router,
+            keys_per_bin=logic.shelf.bins,
+            shipped_bytes=lambda: shipper.shipped_bytes,
+            eligible=lambda: frozenset(compiler.eligible),
+            decided=lambda: compiler.through,
+            implied=self.implied,
         )
         enlist(worker, held, binned)
         return results

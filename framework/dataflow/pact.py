@@ -108,6 +108,29 @@ def _router(channel: Channel, route: Callable[[Any], int], among: Callable[[], t
 
 
 @dataclass(frozen=True, slots=True)
+class Deal:
+    """Records are dealt out to all workers, in slices of equal size, whatever they are."""
+
+    to_all = False
+
+    def pusher(self, channel: Channel) -> Pusher:
+        turn = 0
+
+        def push(time: Time, rows: Any) -> None:
+            nonlocal turn
+            workers = channel.members().workers
+            if len(workers) == 1:
+                deliver(channel, workers[0], time, rows)
+                return
+            size = -(-len(rows) // len(workers))
+            for start in range(0, len(rows), size):
+                deliver(channel, workers[turn % len(workers)], time, rows[start : start + size])
+                turn += 1
+
+        return push
+
+
+@dataclass(frozen=True, slots=True)
 class Direct:
     """Each record goes to the worker that `worker(record)` names."""
 

@@ -23,6 +23,8 @@ class Turns:
     send: Send
     current: Ask | None = None
     coordinating: bool = False
+    closed: bool = False
+    """Whether nobody gets a turn any more: the job is about to end."""
     _waiting: deque[Ask] = field(default_factory=deque)
 
     def coordinate(self, current: Ask) -> None:
@@ -54,7 +56,7 @@ class Turns:
             self.send(coordinator, self._waiting.popleft())
 
     def _grant(self) -> None:
-        if self.coordinating and self.current is None and self._waiting:
+        if self.coordinating and not self.closed and self.current is None and self._waiting:
             ask = self._waiting.popleft()
             self.current = ask
             self.send(ask.requester, Grant(ask.worker))

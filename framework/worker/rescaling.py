@@ -104,6 +104,15 @@ class Rescaling:
         """Whether something is under way that needs this worker to step."""
         return self.joining or self._member.attentive
 
+    @property
+    def changing(self) -> bool:
+        """Whether somebody is on its way in or out; to be asked on the oldest member."""
+        return self._member.turns.current is not None
+
+    def close_turns(self) -> None:
+        """Let nobody else in or out, on the oldest member: the job is about to end."""
+        self._member.turns.closed = True
+
     # Joining
 
     def begin_join(self, server: WorkerId, address: Address, reach: Callable[[dict[WorkerId, Address]], None]) -> None:

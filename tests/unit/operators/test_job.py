@@ -257,12 +257,11 @@ def test_an_epoch_has_records():
         list(epochs("abc", 0))
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 7, 40])
 @pytest.mark.parametrize("text", ["", "one", "one\n", "\n\n", "one\r\ntwo\nthree three\n\nfive", "ü\né" * 9])
-def test_every_line_of_a_file_is_in_one_part(tmp_path: Path, text: str, parts: int):
+def test_every_line_of_a_file_is_read(tmp_path: Path, text: str):
     path = tmp_path / "lines.txt"
     path.write_bytes(text.encode())
-    read = [line for part in range(parts) for rows in lines(path, part=part, parts=parts, lines_max=2) for line in rows]
+    read = [line for rows in lines(path, lines_max=2) for line in rows]
     expected = text.replace("\r\n", "\n").split("\n")
     assert read == (expected[:-1] if expected[-1] == "" else expected)
 
@@ -270,4 +269,4 @@ def test_every_line_of_a_file_is_in_one_part(tmp_path: Path, text: str, parts: i
 def test_lines_that_are_not_text_come_through(tmp_path: Path):
     path = tmp_path / "lines.txt"
     path.write_bytes(b"ok\n\xff\xfe\n")
-    assert list(lines(path, part=0, parts=1, lines_max=10)) == [["ok", "\udcff\udcfe"]]
+    assert list(lines(path, lines_max=10)) == [["ok", "\udcff\udcfe"]]

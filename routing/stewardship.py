@@ -1,0 +1,127 @@
+"""What must be commanded so that workers can join and leave: routing state and bins for the one, none for the other.
+
+Pure: the driver (`operators.steward`) tells who has joined and who wishes to leave, shows the tables of the operators,
+and sends what `act` returns, at most one set per epoch. What was sent is waited for until it is decided, and what was
+refused, because something else was commanded at the same epoch, is simply due again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from framework.membership import WorkerId
+from routing.bins import BinId
+from routing.commands import Bootstrap, Instruction, Move, Retire
+
+BINS_PER_EPOCH = 16
+"""How many bins change hands at once: a step of the length that Megaphone calls batched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """One operator on bins, as the worker that sends commands sees it."""
+
+    owners: Sequence[WorkerId]
+    """Of each bin, once all that was decided is installed."""
+    eligible: frozenset[WorkerId]
+    """Who may own bins."""
+    decided: int
+    """The last epoch with commands that was decided on."""
+
+
+@dataclass(slots=True)
+class Stewardship:
+    """Who is to be brought in, and who is to be let go."""
+
+    worker: WorkerId
+    """The one that sends the commands."""
+    _joiners: list[WorkerId] = field(default_factory=list)
+    _leavers: list[WorkerId] = field(default_factory=list)
+    _sent_at: int = -1
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for commands."""
+        return bool(self._joiners or self._leavers)
+
+    def joined(self, worker: WorkerId) -> None:
+        """A worker has joined, and knows nothing."""
+        self._joiners.append(worker)
+
+    def wishes_to_leave(self, worker: WorkerId) -> None:
+        """A worker wants to leave, once it owns nothing."""
+        if worker not in self._leavers:
+            self._leavers.append(worker)
+
+    def gone(self, worker: WorkerId) -> None:
+        """A worker is no longer a member."""
+        for waiting in (self._joiners, self._leavers):
+            if worker in waiting:
+                waiting.remove(worker)
+
+    def act(self, epoch: int, operators: Sequence[Ownership]) -> list[Instruction]:
+        """The set of commands to send at `epoch`, empty if none is due."""
+        if not operators:
+            self._joiners.clear()
+            self._leavers.clear()
+        if not self.busy or any(operator.decided < self._sent_at for operator in operators):
+            return []
+        due = self._for_joiners(operators) or self._for_leavers(operators)
+        if due:
+            self._sent_at = epoch
+        return due
+
+    def _for_joiners(self, operators: Sequence[Ownership]) -> list[Instruction]:
+        while self._joiners:
+            joiner = self._joiners[0]
+            if any(joiner not in operator.eligible for operator in operators):
+                return [Bootstrap(self.worker, joiner)]
+            for operator in operators if joiner not in self._leavers else ():
+                moves = _fill(joiner, operator, self._staying(operator))
+                if moves:
+                    return moves
+            self._joiners.pop(0)
+        return []
+
+    def _for_leavers(self, operators: Sequence[Ownership]) -> list[Instruction]:
+        while self._leavers:
+            leaver = self._leavers[0]
+            for operator in operators:
+                moves = _empty(leaver, operator, self._staying(operator))
+                if moves:
+                    return moves
+            if any(leaver in operator.eligible for operator in operators):
+                return [Retire(leaver)]
+            self._leavers.pop(0)
+        return []
+
+    def _staying(self, operator: Ownership) -> list[WorkerId]:
+        return sorted(operator.eligible - set(self._leavers))
+
+
+def _fill(joiner: WorkerId, operator: Ownership, staying: Sequence[WorkerId]) -> list[Instruction]:
+    """Bins for a worker that has fewer than its share, from those that have most."""
+    bins: dict[WorkerId, list[BinId]] = {worker: [] for worker in staying}
+    for index, owner in enumerate(operator.owners):
+        bins.setdefault(owner, []).append(BinId(index))
+    lacking = len(operator.owners) // max(1, len(staying)) - len(bins.get(joiner, ()))
+    moves: list[Instruction] = []
+    for _ in range(min(lacking, BINS_PER_EPOCH)):
+        richest = max((worker for worker in bins if worker != joiner), key=lambda worker: (len(bins[worker]), -worker))
+        moves.append(Move(bins[richest].pop(), joiner))
+    return moves
+
+
+def _empty(leaver: WorkerId, operator: Ownership, staying: Sequence[WorkerId]) -> list[Instruction]:
+    """Take bins from a worker, and give them to those that have least."""
+    load = Counter(dict.fromkeys(staying, 0))
+    load.update(owner for owner in operator.owners if owner in load)
+    moves: list[Instruction] = []
+    for index, owner in enumerate(operator.owners):
+        if owner == leaver and load and len(moves) < BINS_PER_EPOCH:
+            poorest = min(load, key=lambda worker: (load[worker], worker))
+            load[poorest] += 1
+            moves.append(Move(BinId(index), poorest))
+    return moves
