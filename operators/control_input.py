@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from framework.dataflow.scope import Scope
 from framework.membership import WorkerId
+from framework.worker.worker import Worker
+from operators.errors import NotJoined
 from operators.input import Input
 from operators.stream import Stream
 from routing.bins import BinId
-from routing.commands import Control, Instruction, Map, Move
+from routing.commands import Bootstrap, Control, Instruction, Map, Move, Retire
 
 
 class ControlInput:
@@ -21,9 +23,11 @@ class ControlInput:
     def __init__(self, name: str = "control") -> None:
         self._input = Input[Control](name)
         self._sequence = 0
+        self._worker: Worker | None = None
 
     def stream(self, scope: Scope) -> Stream[Control]:
         """The stream of the commands, in `scope`."""
+        self._worker = scope.worker
         return self._input.stream(scope)
 
     def send(self, *instructions: Instruction) -> int:
@@ -41,6 +45,23 @@ class ControlInput:
     def map(self, owners: Sequence[int]) -> int:
         """Say for every bin who owns it from the current epoch on."""
         return self.send(Map(tuple(WorkerId(owner) for owner in owners)))
+
+    def bootstrap(self, joiner: int, *, server: int | None = None) -> int:
+        """Let `server`, by default this worker, tell a worker that has joined who owns what; alone at its epoch.
+
+        A joiner takes part from then on, and bins can be moved to it at later epochs.
+        """
+        assert self._worker is not None, "a control input that feeds no stream"
+        if WorkerId(joiner) not in self._worker.rescaling.complete:
+            raise NotJoined(
+                f"worker {joiner} has not joined, as far as worker {self._worker.id} has heard; wait for it "
+                f"(`worker.rescaling.complete`)"
+            )
+        return self.send(Bootstrap(self._worker.id if server is None else WorkerId(server), WorkerId(joiner)))
+
+    def retire(self, worker: int) -> int:
+        """Let a worker that owns no bin any more never own one again, so that it can leave; alone at its epoch."""
+        return self.send(Retire(WorkerId(worker)))
 
     @property
     def time(self) -> int:

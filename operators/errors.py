@@ -41,3 +41,7 @@ class CaptureCorrupt(WorldError):
 
 class CaptureTruncated(WorldError):
     """A captured stream ends before it is complete: whoever wrote it crashed, or is still writing."""
+
+
+class NotJoined(UserError):
+    """A command names a worker that is not a member yet."""

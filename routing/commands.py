@@ -11,10 +11,11 @@ adds messages as they arrive, compiles times in ascending order, and hands confi
 on the control stream, nothing here raises: what is wrong is refused with a reason, and the job goes on.
 
 Every worker compiles the same stream and must come to the same result, whatever the order of arrival. So a decision at
-a time depends only on messages at or before it (later ones may or may not have arrived), on the owners at that time and
-on the members, which the driver must know alike on all workers. It does not depend on what is *installed*, which
-differs between workers for a while: a `Bootstrap` while an earlier configuration waits to be installed is accepted
-everywhere, and its `Handover` is deferred until the server's `Router.can_hand_over`.
+a time depends only on messages at or before it (later ones may or may not have arrived) and on the owners at that time.
+Nor does it depend on who is a member just then, of which workers learn at different moments: who may own bins is itself
+decided on the stream. The workers that the job began with may; a `Bootstrap` adds its joiner, a `Retire` takes its
+worker away. (The one exception: a `Bootstrap` names a worker that has joined. Send it after that is so on all workers,
+as `ControlInput` does.)
 
 Importing this module is enough to send and receive its values between processes.
 """
@@ -62,11 +63,18 @@ class Bootstrap:
 
 
 @dataclass(frozen=True, slots=True)
+class Retire:
+    """Let `worker`, which owns no bin any more, never own one again: it is about to leave. Alone at its time, too."""
+
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
 class Noop:
     """Nothing: what a sender contributes to a set when it has nothing to move."""
 
 
-Instruction = Map | Move | Bootstrap | Noop
+Instruction = Map | Move | Bootstrap | Retire | Noop
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +103,15 @@ class Handover:
     sequence: int
     server: WorkerId
     joiner: WorkerId
-    deferred: bool = False
-    """Whether this worker has configurations to install first, should it be the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """From `time` on, `worker` owns nothing, for good."""
+
+    time: int
+    sequence: int
+    worker: WorkerId
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +123,7 @@ class Refused:
     reason: str
 
 
-Outcome = Configuration | Handover | Refused
+Outcome = Configuration | Handover | Retirement | Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +140,26 @@ class CompilerState:
 
     through: int
     sequence: int
+    eligible: tuple[WorkerId, ...]
     refused: tuple[tuple[int, int], ...]
     arrived: tuple[tuple[int, tuple[Control | Malformed, ...]], ...]
 
 
 # Qualified, so that a job may register a `Move` of its own.
-for _kind in (Map, Move, Bootstrap, Noop, Control, Configuration, Handover, Refused, Malformed, CompilerState):
+for _kind in (
+    Map,
+    Move,
+    Bootstrap,
+    Retire,
+    Noop,
+    Control,
+    Configuration,
+    Handover,
+    Retirement,
+    Refused,
+    Malformed,
+    CompilerState,
+):
     codec.register(_kind, f"routing.{_kind.__name__}")
 
 
@@ -138,6 +167,8 @@ for _kind in (Map, Move, Bootstrap, Noop, Control, Configuration, Handover, Refu
 class Compiler:
     """The control messages that wait for their time, and what was decided about earlier ones."""
 
+    eligible: set[WorkerId]
+    """The workers that may own bins."""
     sequence: int = -1
     """The newest that was accepted."""
     through: int = -1
@@ -147,36 +178,47 @@ class Compiler:
     _refused: dict[int, int] = field(default_factory=dict)
     """Sequences newer than the accepted one, and the time at which each was first refused."""
     _arrived: dict[int, list[Control | Malformed]] = field(default_factory=dict)
+    _passed_on: dict[int, Counter[Control | Malformed]] = field(default_factory=dict)
+    """By time, the messages that were inherited and have not come to this worker itself."""
 
     def add(self, time: int, record: Any) -> None:
         """Take a record of the control stream; `time` is not yet compiled."""
-        if time > self._inherited:
-            assert time > self.through, f"a control message at {time} after that time was compiled: {record!r}"
-            self._arrived.setdefault(time, []).append(_examine(record))
+        if time <= self._inherited:
+            return
+        assert time > self.through, f"a control message at {time} after that time was compiled: {record!r}"
+        message = _examine(record)
+        passed_on = self._passed_on.get(time)
+        if passed_on and passed_on[message]:
+            passed_on[message] -= 1
+        else:
+            self._arrived.setdefault(time, []).append(message)
 
     @property
     def times(self) -> list[int]:
         """The times that have messages and wait to be compiled, in ascending order."""
         return sorted(self._arrived)
 
-    def compile(
-        self, time: int, table: Sequence[WorkerId], members: Collection[WorkerId], *, uninstalled: bool = False
-    ) -> list[Outcome]:
+    def waiting(self, time: int) -> Sequence[Control | Malformed]:
+        """The messages at `time` that have arrived and wait to be compiled."""
+        return self._arrived.get(time, ())
+
+    def compile(self, time: int, table: Sequence[WorkerId], members: Collection[WorkerId]) -> list[Outcome]:
         """Decide about all messages at `time`, which the control frontier has passed; in order of sequence.
 
-        `table` is the owner of each bin at `time` by all that was decided before, `Router.table_at(time)`. Whether
-        this worker has `uninstalled` configurations says when a handover can happen, never whether.
+        `table` is the owner of each bin at `time` by all that was decided before, `Router.table_at(time)`. `members`
+        are those that a joiner must be among.
         """
         if time <= self._inherited:
             return []
         assert time > self.through, f"time {time} was compiled already; the compiler is at {self.through}"
         assert all(time <= waiting for waiting in self._arrived), f"{self.times[0]} waits, so {time} is not next"
         self.through = time
+        self._passed_on.pop(time, None)
         messages = self._arrived.pop(time, [])
         outcomes: dict[int, Outcome] = {}
         accepted: dict[int, dict[BinId, WorkerId]] = {}
         for sequence, group in sorted(_by_sequence(messages).items()):
-            reason = self._objection(time, sequence, group, len(messages)) or _fault(group, table, members)
+            reason = self._objection(time, sequence, group, len(messages)) or self._fault(group, table, members)
             if reason is not None:
                 outcomes[sequence] = Refused(time, sequence, reason)
                 self._remember(sequence, time)
@@ -184,7 +226,11 @@ class Compiler:
             self._accept(sequence)
             match group:
                 case [Control(instruction=Bootstrap(server, joiner))]:
-                    outcomes[sequence] = Handover(time, sequence, server, joiner, uninstalled)
+                    self.eligible.add(joiner)
+                    outcomes[sequence] = Handover(time, sequence, server, joiner)
+                case [Control(instruction=Retire(worker))]:
+                    self.eligible.discard(worker)
+                    outcomes[sequence] = Retirement(time, sequence, worker)
                 case _:
                     accepted[sequence] = dict(_assignments(group))
         for sequence, moves in _net(accepted, table).items():
@@ -195,18 +241,24 @@ class Compiler:
     def state(self) -> CompilerState:
         """What a joiner restores; encodable."""
         arrived = tuple((time, tuple(self._arrived[time])) for time in self.times)
-        return CompilerState(self.through, self.sequence, tuple(self._refused.items()), arrived)
+        eligible = tuple(sorted(self.eligible))
+        return CompilerState(self.through, self.sequence, eligible, tuple(self._refused.items()), arrived)
 
     def restore(self, state: CompilerState) -> None:
         """Go on from where the server of a bootstrap is.
 
         Times that it has decided are not decided again. Of later times, both may have received some messages, and
-        each message at most once: what either has is what has arrived. (Equal messages of two senders, one of which
-        has come to the server only and one to the joiner only, are taken for one.)
+        each message at most once: what either has is what has arrived, and what the server alone has may still come.
+        (Equal messages of two senders, one of which comes to the server only and one to the joiner only, are taken for
+        one.)
         """
         self.through = max(self.through, state.through)
         self.sequence, self._inherited, self._refused = state.sequence, state.through, dict(state.refused)
+        self.eligible = set(state.eligible)
         theirs = dict(state.arrived)
+        self._passed_on = {
+            time: Counter(messages) - Counter(self._arrived.get(time, ())) for time, messages in theirs.items()
+        }
         self._arrived = {
             time: list((Counter(self._arrived.get(time, ())) | Counter(theirs.get(time, ()))).elements())
             for time in self._arrived.keys() | theirs.keys()
@@ -240,12 +292,22 @@ class Compiler:
                 f"sequence {sequence} should have {counts[0]} message(s), but {len(controls)} came at time {time}, "
                 f"which has passed; send the whole set again at one time, with a newer sequence"
             )
-        if at_time > 1 and any(isinstance(control.instruction, Bootstrap) for control in controls):
-            return (
-                f"a Bootstrap must be the only message at its time, but {at_time} came at time {time}; "
-                f"send it again at a time of its own"
-            )
+        for kind in (Bootstrap, Retire):
+            if at_time > 1 and any(isinstance(control.instruction, kind) for control in controls):
+                return (
+                    f"a {kind.__name__} must be the only message at its time, but {at_time} came at time {time}; "
+                    f"send it again at a time of its own"
+                )
         return None
+
+    def _fault(
+        self, group: Iterable[Control | Malformed], table: Sequence[WorkerId], members: Collection[WorkerId]
+    ) -> str | None:
+        """What is wrong with the instructions of a set, if anything: the same fault for every order of arrival."""
+        controls = [message for message in group if isinstance(message, Control)]
+        found = [_fault_of(control, table, self.eligible, members) for control in controls]
+        faults = {fault for fault in found if fault is not None}
+        return min(faults) if faults else _contradiction(controls)
 
     def _accept(self, sequence: int) -> None:
         self.sequence = sequence
@@ -294,29 +356,34 @@ def _net(accepted: dict[int, dict[BinId, WorkerId]], table: Sequence[WorkerId]) 
     return moves
 
 
-def _fault(
-    group: Iterable[Control | Malformed], table: Sequence[WorkerId], members: Collection[WorkerId]
+def _fault_of(
+    control: Control, table: Sequence[WorkerId], eligible: Collection[WorkerId], members: Collection[WorkerId]
 ) -> str | None:
-    """What is wrong with the instructions of a set, if anything: the same fault for every order of arrival."""
-    controls = [message for message in group if isinstance(message, Control)]
-    faults = {fault for control in controls if (fault := _fault_of(control, table, members)) is not None}
-    return min(faults) if faults else _contradiction(controls)
-
-
-def _fault_of(control: Control, table: Sequence[WorkerId], members: Collection[WorkerId]) -> str | None:
     match control.instruction:
         case Map(owners):
             if len(owners) != len(table):
                 return f"a Map has {len(owners)} owners, but there are {len(table)} bins; name one owner for each bin"
-            return _strangers("a Map names", set(owners), members)
+            return _strangers("a Map names", set(owners), eligible)
         case Move(bin_id, worker):
             if not 0 <= bin_id < len(table):
                 return f"a Move names bin {bin_id}, but the bins are 0 to {len(table) - 1}; name one of these"
-            return _strangers(f"a Move of bin {bin_id} names", {worker}, members)
+            return _strangers(f"a Move of bin {bin_id} names", {worker}, eligible)
         case Bootstrap(server, joiner):
-            if server == joiner:
-                return f"a Bootstrap names worker {server} as server and as joiner; let another member be the server"
-            return _strangers("a Bootstrap names", {server, joiner}, members)
+            if joiner in eligible:
+                return f"a Bootstrap names worker {joiner} as joiner, which knows already who owns what"
+            if joiner not in members:
+                return (
+                    f"a Bootstrap names worker {joiner} as joiner, which is not a member; "
+                    f"let it join, and send the command when it has"
+                )
+            return _strangers("a Bootstrap names", {server}, eligible)
+        case Retire(worker):
+            owned = sum(owner == worker for owner in table)
+            if owned:
+                return f"worker {worker} cannot retire, it owns {owned} bin(s); move them first"
+            if len(eligible) == 1 and worker in eligible:
+                return f"worker {worker} cannot retire, it is the last that may own bins"
+            return _strangers("a Retire names", {worker}, eligible)
         case Noop():
             return None
 
@@ -325,7 +392,7 @@ def _strangers(what: str, named: set[WorkerId], members: Collection[WorkerId]) -
     strangers = named.difference(members)
     if not strangers:
         return None
-    return f"{what} {_workers(strangers)}, not among the members: {_workers(members)}; name one of these"
+    return f"{what} {_workers(strangers)}, not among those that may own bins: {_workers(members)}; name one of these"
 
 
 def _workers(workers: Iterable[WorkerId]) -> str:
@@ -362,6 +429,8 @@ def _examine(record: Any) -> Control | Malformed:
             numbers = (bin_id, worker)
         case Bootstrap(server, joiner):
             numbers = (server, joiner)
+        case Retire(worker):
+            numbers = (worker,)
         case Noop():
             numbers = ()
         case _:
@@ -382,7 +451,9 @@ def _examine(record: Any) -> Control | Malformed:
     return record
 
 
-_REMEDY = "send Control(sequence, count, instruction) with a Map(owners), Move(bin_id, worker), Bootstrap or Noop"
+_REMEDY = (
+    "send Control(sequence, count, instruction) with a Map(owners), Move(bin_id, worker), Bootstrap, Retire or Noop"
+)
 
 
 def _is_int(value: Any) -> bool:

@@ -19,3 +19,7 @@ class BinOptionsInvalid(UserError):
 
 class PlanInvalid(UserError):
     """A plan, or what one should be made from, contradicts itself or the owners of the bins."""
+
+
+class NeverBootstrapped(UserError):
+    """A worker joined and was never told who owns what."""

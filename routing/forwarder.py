@@ -4,6 +4,12 @@ Records wait until no control command at their time can still arrive. A command'
 the state output from its arrival on; it is installed once S's output frontier, seen through the feedback edge, has
 reached its time, and the capability goes when the last of the bins has left. Decisions are the `Router`'s, the
 `Compiler`'s and the `Shipper`'s; this drives them.
+
+On a worker that joined, F knows neither owners nor commands: it holds back what comes until the server of its
+`Bootstrap` has handed over both, at the time of that command. The server may have configurations that wait to be
+installed; they concern no bin of the joiner, which may own bins after its `Bootstrap` only, so it need not ship any. A
+command that was sent before the joiner was a member has reached the server before its `Bootstrap` did, and comes with
+the handover, whose capability covers it.
 """
 
 from __future__ import annotations
@@ -12,20 +18,51 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from framework.dataflow.capability import Capability
+from framework.dataflow.capability import Capability, InputCapability
 from framework.dataflow.handle import InputHandle, OutputHandle, Pusher
 from framework.dataflow.operator import BuiltOperator
 from framework.dataflow.pact import Channel, deliver
 from framework.membership import Members, WorkerId
 from framework.progress.order import Time
+from framework.wire import codec
 from routing.bins import Bins
-from routing.commands import Compiler, Configuration, Handover, Refused
+from routing.commands import (
+    Bootstrap,
+    Compiler,
+    CompilerState,
+    Configuration,
+    Control,
+    Handover,
+    Refused,
+    Retirement,
+)
+from routing.errors import NeverBootstrapped
 from routing.hashing import stable_hash
 from routing.migration import Shipper
-from routing.router import Installation, Router
+from routing.router import Installation, Router, RoutingState
 
-Report = Configuration | Handover | Refused | Installation
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """This worker, which joined, now knows who owns what; since the time of its `Bootstrap`."""
+
+    time: int
+
+
+Report = Configuration | Handover | Retirement | Refused | Installation | Restored
 """What became of control commands: accepted, refused, installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """What a joiner's F must know."""
+
+    target: WorkerId
+    routing: RoutingState
+    commands: CompilerState
+
+
+codec.register(HandedOver, "routing.HandedOver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +108,7 @@ class Inputs:
     control: InputHandle
     feedback: InputHandle
     acks: InputHandle
+    handover: InputHandle
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +117,7 @@ class Outputs:
 
     data: Sequence[OutputHandle]
     state: OutputHandle
+    handover: OutputHandle
 
 
 class Forwarder:
@@ -88,6 +127,7 @@ class Forwarder:
         self,
         operator: BuiltOperator,
         router: Router,
+        compiler: Compiler,
         shipper: Shipper,
         inputs: Inputs,
         outputs: Outputs,
@@ -104,11 +144,16 @@ class Forwarder:
         self._members = members
         self._after_shipping = after_shipping
         self._report = report
-        self._compiler = Compiler()
+        self._compiler = compiler
+        self._state_port = len(outputs.data)
+        self._handover_port = self._state_port + 1
         self._commanded: dict[int, Capability] = {}
         """Per time with commands that are not yet decided on, or a configuration not yet installed and shipped."""
+        self._bootstraps: dict[int, Capability] = {}
+        """The right to hand over, per time with a `Bootstrap` that is not yet decided on."""
         self._undecided: list[int] = []
         self._installed: list[int] = []
+        self._retired_at: int | None = None
         self._early: list[dict[int, tuple[Capability, list[Any]]]] = [{} for _ in inputs.data]
         operator.on_shut_down.append(self._give_up)
 
@@ -120,8 +165,12 @@ class Forwarder:
             for ack in acks:
                 self._shipper.acknowledged(ack.size)
         self._receive_commands()
-        self._decide()
+        self._restore()
+        if self._router.ready:
+            self._decide()
         self._forward()
+        if not self._router.ready:
+            self._check_bootstrap()
         self._install()
         self._ship()
 
@@ -131,9 +180,31 @@ class Forwarder:
             assert isinstance(time, int), time
             for command in commands:
                 self._compiler.add(time, command)
-            if time not in self._commanded:
-                self._commanded[time] = capability.retain(len(self._outputs.data))
-                self._undecided.append(time)
+            self._expect(time, capability, commands)
+
+    def _expect(self, time: int, capability: InputCapability, commands: Sequence[Any]) -> None:
+        """Keep what it takes to act on commands at `time`."""
+        if time not in self._commanded:
+            self._commanded[time] = capability.delayed(time, self._state_port)
+            self._undecided.append(time)
+        if time not in self._bootstraps and any(map(_is_bootstrap, commands)):
+            self._bootstraps[time] = capability.delayed(time, self._handover_port)
+
+    def _restore(self) -> None:
+        """Begin to route as the server of this worker's bootstrap does."""
+        for capability, messages in self._inputs.handover:
+            at = capability.time
+            assert isinstance(at, int), at
+            for message in messages:
+                if not self._router.restore(message.routing):
+                    continue
+                self._compiler.restore(message.commands)
+                for time in [time for time in self._undecided if time <= at]:
+                    self._undecided.remove(time)
+                    self._let_go(time)
+                for time in self._compiler.times:
+                    self._expect(time, capability, self._compiler.waiting(time))
+                self._report(Restored(at))
 
     def _decide(self) -> None:
         """Compile the commands of every time that no further command can come for."""
@@ -143,22 +214,56 @@ class Forwarder:
                 return
             self._undecided.remove(time)
             configured = False
-            for decision in self._compiler.compile(
-                time, self._router.table_at(time), self._members().workers, uninstalled=bool(self._router.pending)
-            ):
+            for decision in self._compiler.compile(time, self._router.table_at(time), self._members().workers):
                 self._report(decision)
                 if isinstance(decision, Configuration):
                     self._router.announce(decision)
                     configured = True
-            if not configured:
-                self._commanded.pop(time).drop()
+                elif isinstance(decision, Retirement) and decision.worker == self._router.worker:
+                    self._retired_at = time
+                elif isinstance(decision, Handover) and decision.server == self._router.worker:
+                    state = HandedOver(decision.joiner, self._router.state(), self._compiler.state())
+                    self._outputs.handover.session(self._bootstraps[time]).give(state)
+            if configured and time in self._bootstraps:
+                self._bootstraps.pop(time).drop()
+            elif not configured:
+                self._let_go(time)
+
+    def _check_bootstrap(self) -> None:
+        """Raise rather than wait for ever: records have come, and no command can come any more."""
+        if any(self._early) and not (
+            self._inputs.control.frontier.frontier() or self._inputs.handover.frontier.frontier()
+        ):
+            raise NeverBootstrapped(
+                f"worker {self._router.worker} joined and received records, but never a Bootstrap, and the control "
+                f"stream has ended; send one after a worker has joined (`ControlInput.bootstrap`), before closing it"
+            )
+
+    def objection(self) -> str | None:
+        """Why this worker cannot leave: until it has retired, and all that was before that is over."""
+        name, worker = self._operator.name.removesuffix(": route"), self._router.worker
+        if not self._router.ready:
+            return f"operator {name!r} waits for its routing state; send Bootstrap(server, {worker}) first"
+        owned = sum(owner == worker for owner in self._router.owners)
+        if owned:
+            return f"it owns {owned} bins of operator {name!r}; move them to others, then send Retire({worker})"
+        if self._retired_at is None:
+            return f"operator {name!r} may still move bins to it; send Retire({worker}) first"
+        if self._inputs.feedback.frontier.less_than(self._retired_at) or self._shipper.in_flight_bytes:
+            return f"operator {name!r} has not come to time {self._retired_at}, at which it retires; wait a little"
+        return None
+
+    def _let_go(self, time: int) -> None:
+        self._commanded.pop(time).drop()
+        if time in self._bootstraps:
+            self._bootstraps.pop(time).drop()
 
     def _forward(self) -> None:
-        """Pass records on, unless a command at their time can still arrive."""
-        frontier = self._inputs.control.frontier
+        """Pass records on, unless a command at their time can still arrive, or this worker knows no owners yet."""
+        frontier, ready = self._inputs.control.frontier, self._router.ready
         for early, handle, output in zip(self._early, self._inputs.data, self._outputs.data, strict=True):
             for time in sorted(early):
-                if frontier.less_equal(time):
+                if not ready or frontier.less_equal(time):
                     break
                 self._operator.time = time
                 capability, waiting = early.pop(time)
@@ -169,7 +274,7 @@ class Forwarder:
             for arrived, rows in handle:
                 time_ = arrived.time
                 assert isinstance(time_, int), time_
-                if not frontier.less_equal(time_):
+                if ready and not frontier.less_equal(time_):
                     output.session(arrived).give_container(rows)
                 elif time_ in early:
                     early[time_][1].append(rows)
@@ -197,10 +302,15 @@ class Forwarder:
                     self._commanded.pop(time).drop()
 
     def _give_up(self) -> None:
-        for capability in self._commanded.values():
+        for capability in (*self._commanded.values(), *self._bootstraps.values()):
             capability.drop()
         for early in self._early:
             for capability, _ in early.values():
                 capability.drop()
             early.clear()
         self._commanded.clear()
+        self._bootstraps.clear()
+
+
+def _is_bootstrap(command: Any) -> bool:
+    return isinstance(command, Control) and isinstance(command.instruction, Bootstrap)

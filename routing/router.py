@@ -135,14 +135,6 @@ class Router:
             del self._pending[0], self._times[0], self._tables[0]
         return installations
 
-    def can_hand_over(self, time: int) -> bool:
-        """Whether this worker may send its state for a `Bootstrap` at `time` now, or must wait until it has installed.
-
-        A pending configuration at or before that time may move bins of the joiner, which would have to ship them at a
-        time for which it cannot hold a capability.
-        """
-        return self.ready and not (self._times and self._times[0] <= time)
-
     def state(self) -> RoutingState:
         """What a joiner restores; encodable."""
         assert self.ready, f"worker {self.worker} cannot hand over what it does not have"

@@ -6,9 +6,11 @@
     control ─────▶ F ─ state, direct ─▶ S        │
                    F ◀── acks, direct ── S        │
                    F ◀─────── feedback ───────────┘
+                   F ─ handover, direct ▶ F
 
 The feedback edge tells F how far S's output has come, on all workers; its records are dropped. Neither it nor the
-acknowledgements can result in anything at F's outputs, so there is no loop in time.
+acknowledgements can result in anything at F's outputs, so there is no loop in time. By the last edge the F of a worker
+that joins receives its routing state; what it receives may result in bins shipped, and in a handover at a later time.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from framework.dataflow.scope import Outlet
 from framework.errors import GraphError
 from framework.membership import WorkerId
 from routing.bins import Bins
+from routing.commands import Compiler
 from routing.forwarder import ByBin, Forwarder, Inputs, Outputs
 from routing.hashing import stable_hash
 from routing.host import Host, Logic
@@ -52,7 +55,16 @@ class OnBins:
                 f"operator {name!r} would hear of the commands that its own worker sends only, and workers would "
                 f"disagree on who owns what; bring them to all: control=control.stream(scope).broadcast()"
             )
-        router = Router(worker.id, bins.initial_owners(worker.members.workers))
+        founders = worker.rescaling.founders
+        joining = worker.id not in founders
+        missing = set(founders) - {*worker.members.workers}
+        if missing and not joining:
+            raise GraphError(
+                f"operator {name!r} begins with its bins on the workers that the job began with, and {sorted(missing)} "
+                f"of these have left; build dataflows with bins before workers leave"
+            )
+        router = Router(worker.id, [] if joining else bins.initial_owners(founders))
+        compiler = Compiler(set() if joining else set(founders))
         shipper = Shipper(
             worker.id,
             logic.shelf,
@@ -65,16 +77,25 @@ class OnBins:
         control_in = forward.input(self.control, Pipeline())
         feedback_in = forward.input(None, Pipeline())
         acks_in = forward.input(None, Pipeline())
+        handover_in = forward.input(None, Direct(_target))
         routed = [forward.output() for _ in streams]
         state_out, state = forward.output()
+        handover_out, handover = forward.output()
         data_out = [output for output, _ in routed]
         _connect_only(
             forward.connect,
-            [*data_in, control_in, feedback_in, acks_in],
-            [*data_out, state_out],
-            {*zip(data_in, data_out, strict=True), (control_in, state_out)},
+            [*data_in, control_in, feedback_in, acks_in, handover_in],
+            [*data_out, state_out, handover_out],
+            {
+                *zip(data_in, data_out, strict=True),
+                (control_in, state_out),
+                (control_in, handover_out),
+                (handover_in, state_out),
+            },
             scope.domain.identity,
         )
+        forward.connect(handover_in, handover_out, [1])
+        forward.attach(handover_in, handover, Direct(_target))
 
         host_builder = scope.operator(name)
         host_in = [
@@ -93,14 +114,17 @@ class OnBins:
         forwarder = Forwarder(
             forward.operator,
             router,
+            compiler,
             shipper,
-            Inputs(data_in, control_in, feedback_in, acks_in),
-            Outputs(data_out, state_out),
+            Inputs(data_in, control_in, feedback_in, acks_in, handover_in),
+            Outputs(data_out, state_out, handover_out),
             members=lambda: worker.members,
             after_shipping=host.release,
             report=options.report,
         )
         forward.build(lambda _: forwarder.activate)
+        worker.rescaling.objections.append(forwarder.objection)
+        forward.operator.on_shut_down.append(lambda: worker.rescaling.objections.remove(forwarder.objection))
         host_builder.build(lambda _: host.activate)
         held = host_builder.operator
         binned = BinnedOperator(

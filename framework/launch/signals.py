@@ -1,4 +1,8 @@
-"""Ctrl-C and SIGTERM: the first asks the workers to end, the second ends the process at once."""
+"""Ctrl-C and SIGTERM: the first asks the workers to end, the second ends the process at once.
+
+Where the program leaves when it is asked to (`Worker.can_leave`), the first SIGTERM asks for that, and the next is the
+first of the above.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +51,8 @@ class Stop:
                 signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTERM and self._ask_to_leave():
+            return
         if self.signal is not None:
             os._exit(128 + number)
         self.signal = number
@@ -54,6 +60,16 @@ class Stop:
         if len(self._workers) == 1 and not self._workers[0].stepping:
             # The program runs in this thread and may be asleep; a step would end by itself.
             raise JobStopped(self.reason)
+
+    def _ask_to_leave(self) -> bool:
+        """Whether leaving is the thing to do, and was not asked for yet."""
+        if not self._workers or not all(worker.can_leave for worker in self._workers):
+            return False
+        if any(worker.asked_to_leave for worker in self._workers):
+            return False
+        for worker in self._workers:
+            worker.ask_to_leave()
+        return True
 
 
 def exit_code(error: BaseException, stop: Stop) -> int:

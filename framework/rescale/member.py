@@ -37,6 +37,7 @@ from framework.wire.rescale import (
     Released,
     Roster,
     Want,
+    Wish,
 )
 
 
@@ -95,6 +96,10 @@ class Member:
 
     # Beginning to leave
 
+    def wish(self) -> None:
+        """Ask for what is in the way of leaving to be removed."""
+        self._send(self.members.coordinator, Wish(self._worker))
+
     def leave(self) -> None:
         """Ask for a turn to leave."""
         if len(self.members) == 1:
@@ -127,7 +132,9 @@ class Member:
             case Enlisted(joiner):
                 self._enlisted(sender, joiner)
             case Joined(joiner):
-                self._site.tell(f"worker {joiner} has joined")
+                self._site.joined_by(joiner)
+            case Wish(worker):
+                self._site.wished(worker)
             case Forget(joiner):
                 self._forget(joiner)
             case Leaving(built):

@@ -53,6 +53,12 @@ class Site(Protocol):
     def bound(self, joiner: WorkerId) -> None:
         """Have `Member.give_up` called if a join takes too long."""
 
+    def joined_by(self, joiner: WorkerId) -> None:
+        """Every member's records may go to `joiner` from now on."""
+
+    def wished(self, worker: WorkerId) -> None:
+        """`worker` wants to leave, and something is in its way."""
+
     def members_changed(self, members: Members) -> None:
         """Route records among these from now on."""
 

@@ -184,6 +184,13 @@ class Forget:
 
 
 @dataclass(frozen=True, slots=True)
+class Wish:
+    """To the coordinator: `worker` wants to leave; whoever there moves bins, let it take its bins away."""
+
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
 class Leaving:
     """A leaver to all members: send me no more records. It has built so many dataflows."""
 
@@ -220,6 +227,7 @@ RescaleMessage: TypeAlias = (
     | Enlisted
     | Joined
     | Forget
+    | Wish
     | Leaving
     | Released
     | Farewell
@@ -303,6 +311,7 @@ _SHAPES: dict[int, tuple[type[Any], tuple[Callable[[Any], Any], ...]]] = {
     35: (Leaving, (checks.natural,)),
     36: (Released, ()),
     37: (Farewell, ()),
+    38: (Wish, (_worker,)),
 }
 _KINDS = {kind: number for number, (kind, _) in _SHAPES.items()}
 

@@ -17,7 +17,7 @@ from framework.rescale.leaver import Step
 from framework.rescale.member import Member
 from framework.rescale.site import Lent
 from framework.wire.messages import Abort, Data, Goodbye, Lost, Message, Progress
-from framework.wire.rescale import Joined, ScopeState, SequenceNumbers
+from framework.wire.rescale import ScopeState, SequenceNumbers
 
 if TYPE_CHECKING:
     from framework.worker.worker import Worker
@@ -39,6 +39,12 @@ class Rescaling:
         """Called with a worker once every member's records may go to it."""
         self.on_changed: list[Callable[[Members], None]] = []
         """Called with the members when they change."""
+        self.on_wish: list[Callable[[WorkerId], None]] = []
+        """Called, on the oldest member, with a worker that wants to leave and has bins, say, that must go first."""
+        self.objections: list[Callable[[], str | None]] = []
+        """Asked before this worker leaves: what is in the way, if anything."""
+        self.complete: set[WorkerId] = set()
+        """Workers that have joined since this one is here, and that every member's records may go to."""
         self._worker = worker
         spans = tuple((founder, 0, EPOCH_MAX) for founder in members.workers)
         self._member = Member(worker.id, members, members.workers, addresses, spans, self)
@@ -164,15 +170,33 @@ class Rescaling:
 
     # Leaving
 
-    def begin_leave(self) -> None:
-        """Ask for a turn to leave."""
+    def check_may_leave(self) -> None:
+        """Raise if this worker can never leave."""
         self.check_built()
+        if len(self.members) == 1:
+            raise GraphError(f"worker {self._worker.id} cannot leave: it is the last one; stop the job instead")
         if self._worker.id in self.founders and self._worker.fixed_operators:
             names = ", ".join(sorted({repr(name) for name in self._worker.fixed_operators}))
             raise GraphError(
                 f"worker {self._worker.id} cannot leave: {names} keep their keys on the workers that the job began "
                 f"with; put them on bins, or keep this worker"
             )
+
+    def objection(self) -> str | None:
+        """What is in the way of leaving just now, if anything."""
+        return next(filter(None, (objection() for objection in self.objections)), None)
+
+    def wish_to_leave(self) -> None:
+        """Ask for what is in the way to be removed; whoever commands the bins does it."""
+        self.tell(f"worker {self._worker.id} wants to leave: {self.objection()}")
+        self._member.wish()
+
+    def begin_leave(self) -> None:
+        """Ask for a turn to leave."""
+        self.check_may_leave()
+        reason = self.objection()
+        if reason is not None:
+            raise GraphError(f"worker {self._worker.id} cannot leave yet: {reason}")
         self._member.leave()
 
     # Messages and steps
@@ -189,12 +213,7 @@ class Rescaling:
             return False
         if self.joining:
             return self._receive_joining(sender, message)
-        if not self._member.receive(sender, message):
-            return False
-        if isinstance(message, Joined):
-            for callback in self.on_joined:
-                callback(message.joiner)
-        return True
+        return self._member.receive(sender, message)
 
     def end_step(self) -> None:
         """A step is over."""
@@ -237,7 +256,7 @@ class Rescaling:
                 for (one, began_s), (_, end_s) in zip(self._phases, self._phases[1:], strict=False)
             ]
             total_ms = 1000 * (now_s - self._phases[0][1])
-            self.tell(f"worker {self._worker.id} has joined in {total_ms:.1f} ms: {', '.join(spent)}")
+            self.tell(f"worker {self._worker.id} is in after {total_ms:.1f} ms: {', '.join(spent)}")
 
     # Site
 
@@ -300,6 +319,18 @@ class Rescaling:
     def bound(self, joiner: WorkerId) -> None:
         reason = f"it took more than {JOIN_TIMEOUT_S:g} s"
         self._worker.after(JOIN_TIMEOUT_S, lambda: self._member.give_up(joiner, reason))
+
+    def joined_by(self, joiner: WorkerId) -> None:
+        self.tell(f"worker {joiner} has joined")
+        self.complete.add(joiner)
+        for callback in self.on_joined:
+            callback(joiner)
+
+    def wished(self, worker: WorkerId) -> None:
+        if not self.on_wish:
+            self.tell(f"worker {worker} wants to leave, and nothing on worker {self._worker.id} moves its bins")
+        for callback in self.on_wish:
+            callback(worker)
 
     def members_changed(self, members: Members) -> None:
         self.audience_changed(self._member.audience)

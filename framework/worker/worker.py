@@ -62,6 +62,9 @@ class Worker:
         self._unannounced: list[Built] = []
         self.stepping = False
         self.steps = 0
+        self.can_leave = False
+        """Set by a program that looks at `asked_to_leave`, and leaves when it is true."""
+        self.asked_to_leave = False
         known = addresses or dict.fromkeys(members.workers, ("", 0))
         self.rescaling = Rescaling(self, members, dict(known))
 
@@ -101,11 +104,19 @@ class Worker:
         return self.rescaling.joined
 
     def leave(self) -> None:
-        """Leave the job: close the inputs, let what is left here drain, and part from the others.
+        """Leave the job: close the inputs, have the bins taken away, let what is left drain, and part from the others.
 
-        Bins must have moved away. When it returns this worker is no longer part of the job, and its program should end.
+        Bins are moved by whoever sends the job's commands, who hears of it through `rescaling.on_wish`. When it returns
+        this worker is no longer part of the job, and its program should end.
         """
+        self.rescaling.check_may_leave()
         self.close_inputs()
+        if self.rescaling.objection() is not None:
+            self.rescaling.wish_to_leave()
+        while self._dataflows and self.rescaling.objection() is not None:
+            self.step_or_park()
+        if not self._dataflows:
+            return  # the job has ended meanwhile
         self.rescaling.begin_leave()
         while not self.rescaling.gone:
             self.step_or_park()
@@ -330,6 +341,11 @@ class Worker:
             )
 
     # Ending
+
+    def ask_to_leave(self) -> None:
+        """Have the program leave when it looks at `asked_to_leave` next; may be called from any thread or handler."""
+        self.asked_to_leave = True
+        self.transport.wake()
 
     def request_stop(self, reason: str) -> None:
         """Have the next step raise `JobStopped`; may be called from any thread or signal handler."""

@@ -26,10 +26,18 @@ from routing.commands import (
     Noop,
     Outcome,
     Refused,
+    Retire,
+    Retirement,
 )
 
-MEMBERS = [WorkerId(0), WorkerId(1), WorkerId(4)]
+OWNERS = [WorkerId(0), WorkerId(1), WorkerId(4)]
+MEMBERS = [*OWNERS, WorkerId(6)]
+"""Worker 6 has joined and knows nothing yet."""
 TABLE = [WorkerId(0), WorkerId(1), WorkerId(0), WorkerId(1)]
+
+
+def new_compiler() -> Compiler:
+    return Compiler(set(OWNERS))
 
 
 def move(bin_id: int, worker: int) -> Move:
@@ -60,65 +68,82 @@ def decide(compiler: Compiler, time: int, *records: Any) -> list[Outcome]:
 
 def reason(*records: Any) -> str:
     """Why the only set among `records` is refused."""
-    [outcome] = decide(Compiler(), 3, *records)
+    [outcome] = decide(new_compiler(), 3, *records)
     assert isinstance(outcome, Refused)
     assert outcome.time == 3
     return outcome.reason
 
 
 def test_a_set_of_moves_is_one_configuration():
-    compiler = Compiler()
+    compiler = new_compiler()
     assert decide(compiler, 3, *one_set(7, move(2, 4), move(0, 1))) == [configuration(3, 7, {0: 1, 2: 4})]
     assert (compiler.sequence, compiler.through, compiler.times) == (7, 3, [])
 
 
 def test_the_bins_of_a_configuration_ascend():
-    [outcome] = decide(Compiler(), 3, *one_set(7, move(3, 4), move(0, 1), move(2, 4)))
+    [outcome] = decide(new_compiler(), 3, *one_set(7, move(3, 4), move(0, 1), move(2, 4)))
     assert isinstance(outcome, Configuration)
     assert list(outcome.moves) == [0, 2, 3]
 
 
 def test_a_map_becomes_what_it_changes():
-    assert decide(Compiler(), 0, *one_set(0, full_map(0, 4, 0, 4))) == [configuration(0, 0, {1: 4, 3: 4})]
+    assert decide(new_compiler(), 0, *one_set(0, full_map(0, 4, 0, 4))) == [configuration(0, 0, {1: 4, 3: 4})]
 
 
 @pytest.mark.parametrize("instruction", [full_map(*TABLE), move(0, 0), Noop()])
 def test_what_changes_nothing_is_accepted_all_the_same(instruction: Instruction):
-    compiler = Compiler()
+    compiler = new_compiler()
     assert decide(compiler, 5, *one_set(2, instruction)) == [configuration(5, 2, {})]
     assert compiler.sequence == 2
 
 
 def test_a_noop_fills_a_set_that_several_senders_make_up():
-    assert decide(Compiler(), 1, *one_set(0, Noop(), move(0, 4), Noop())) == [configuration(1, 0, {0: 4})]
+    assert decide(new_compiler(), 1, *one_set(0, Noop(), move(0, 4), Noop())) == [configuration(1, 0, {0: 4})]
 
 
 def test_naming_a_bin_twice_alike_is_no_contradiction():
-    assert decide(Compiler(), 1, *one_set(0, move(0, 4), full_map(4, 1, 0, 1))) == [configuration(1, 0, {0: 4})]
+    assert decide(new_compiler(), 1, *one_set(0, move(0, 4), full_map(4, 1, 0, 1))) == [configuration(1, 0, {0: 4})]
 
 
 def test_a_time_without_messages_decides_nothing():
-    assert decide(Compiler(), 9) == []
+    assert decide(new_compiler(), 9) == []
 
 
 def test_a_bootstrap_becomes_a_handover():
-    assert decide(Compiler(), 3, *one_set(0, bootstrap(1, 4))) == [Handover(3, 0, WorkerId(1), WorkerId(4))]
+    assert decide(new_compiler(), 3, *one_set(0, bootstrap(1, 6))) == [Handover(3, 0, WorkerId(1), WorkerId(6))]
 
 
-def test_a_bootstrap_over_an_uninstalled_configuration_is_deferred():
-    compiler = Compiler()
-    compiler.add(3, Control(0, 1, bootstrap(1, 4)))
-    assert compiler.compile(3, TABLE, MEMBERS, uninstalled=True) == [Handover(3, 0, WorkerId(1), WorkerId(4), True)]
+def test_a_joiner_may_own_bins_after_its_bootstrap_only():
+    compiler = new_compiler()
+    [outcome] = decide(compiler, 2, Control(0, 1, move(0, 6)))
+    assert isinstance(outcome, Refused)
+    decide(compiler, 3, Control(1, 1, bootstrap(1, 6)))
+    assert decide(compiler, 4, Control(2, 1, move(0, 6))) == [configuration(4, 2, {0: 6})]
+
+
+def test_who_retires_owns_nothing_any_more():
+    compiler = new_compiler()
+    assert decide(compiler, 3, Control(0, 1, Retire(WorkerId(4)))) == [Retirement(3, 0, WorkerId(4))]
+    [outcome] = decide(compiler, 4, Control(1, 1, move(0, 4)))
+    assert isinstance(outcome, Refused)
+    assert outcome.reason.startswith("a Move of bin 0 names worker 4, not among those that may own bins: workers 0, 1;")
+
+
+def test_the_last_owner_does_not_retire():
+    compiler = Compiler({WorkerId(4)})
+    [outcome] = decide(compiler, 3, Control(0, 1, Retire(WorkerId(4))))
+    assert isinstance(outcome, Refused)
+    assert outcome.reason == "worker 4 cannot retire, it is the last that may own bins"
 
 
 def test_sets_of_one_time_apply_in_order_of_sequence_and_a_bin_takes_one_hop():
     """Set 5 takes bins 0 and 1 elsewhere, set 6 sends bin 0 on and bin 1 back."""
     records = [*one_set(6, move(0, 1), move(1, 1)), *one_set(5, move(0, 4), move(1, 4), move(2, 4))]
-    assert decide(Compiler(), 3, *records) == [configuration(3, 5, {2: 4}), configuration(3, 6, {0: 1})]
+    assert decide(new_compiler(), 3, *records) == [configuration(3, 5, {2: 4}), configuration(3, 6, {0: 1})]
 
 
 def test_each_time_builds_on_the_table_of_its_own():
-    compiler = Compiler()
+    compiler = new_compiler()
     compiler.add(4, Control(1, 1, move(0, 4)))
     assert decide(compiler, 3, Control(0, 1, move(0, 4))) == [configuration(3, 0, {0: 4})]
     assert compiler.times == [4]
@@ -131,11 +156,11 @@ REASONS: dict[str, tuple[list[Any], str]] = {
     "bin below zero": (one_set(0, move(-1, 1)), "a Move names bin -1, but the bins are 0 to 3; name one of these"),
     "unknown worker": (
         one_set(0, move(2, 3)),
-        "a Move of bin 2 names worker 3, not among the members: workers 0, 1, 4; name one of these",
+        "a Move of bin 2 names worker 3, not among those that may own bins: workers 0, 1, 4; name one of these",
     ),
     "unknown workers in a map": (
         one_set(0, full_map(0, 9, 2, 2)),
-        "a Map names workers 2, 9, not among the members: workers 0, 1, 4; name one of these",
+        "a Map names workers 2, 9, not among those that may own bins: workers 0, 1, 4; name one of these",
     ),
     "short map": (
         one_set(0, full_map(0, 1, 4)),
@@ -169,20 +194,32 @@ REASONS: dict[str, tuple[list[Any], str]] = {
         "one set gives bin 3 to workers 0, 1; name each bin once in a set, or send two sets with two sequences",
     ),
     "bootstrap in company": (
-        one_set(0, bootstrap(0, 4), Noop()),
+        one_set(0, bootstrap(0, 6), Noop()),
         "a Bootstrap must be the only message at its time, but 2 came at time 3; send it again at a time of its own",
     ),
-    "bootstrap by itself": (
+    "bootstrap of an owner": (
         one_set(0, bootstrap(4, 4)),
-        "a Bootstrap names worker 4 as server and as joiner; let another member be the server",
+        "a Bootstrap names worker 4 as joiner, which knows already who owns what",
     ),
-    "server is not a member": (
-        one_set(0, bootstrap(2, 4)),
-        "a Bootstrap names worker 2, not among the members: workers 0, 1, 4; name one of these",
+    "server does not know": (
+        one_set(0, bootstrap(2, 6)),
+        "a Bootstrap names worker 2, not among those that may own bins: workers 0, 1, 4; name one of these",
     ),
     "joiner is not a member": (
         one_set(0, bootstrap(0, 5)),
-        "a Bootstrap names worker 5, not among the members: workers 0, 1, 4; name one of these",
+        "a Bootstrap names worker 5 as joiner, which is not a member; let it join, and send the command when it has",
+    ),
+    "retire with bins": (
+        one_set(0, Retire(WorkerId(1))),
+        "worker 1 cannot retire, it owns 2 bin(s); move them first",
+    ),
+    "retire in company": (
+        one_set(0, Retire(WorkerId(4)), Noop()),
+        "a Retire must be the only message at its time, but 2 came at time 3; send it again at a time of its own",
+    ),
+    "retire of a stranger": (
+        one_set(0, Retire(WorkerId(9))),
+        "a Retire names worker 9, not among those that may own bins: workers 0, 1, 4; name one of these",
     ),
 }
 
@@ -199,11 +236,11 @@ def test_one_bad_move_of_many_refuses_all_of_them():
 
 
 def test_a_reason_does_not_list_a_thousand_workers():
-    compiler = Compiler()
+    compiler = Compiler({WorkerId(index) for index in range(1000)})
     compiler.add(0, Control(0, 1, move(0, 2000)))
-    [outcome] = compiler.compile(0, TABLE, [WorkerId(index) for index in range(1000)])
+    [outcome] = compiler.compile(0, TABLE, MEMBERS)
     assert isinstance(outcome, Refused)
-    assert "the members: workers 0, 1, 2, 3, 4, 5, 6, 7, …; " in outcome.reason
+    assert "own bins: workers 0, 1, 2, 3, 4, 5, 6, 7, …; " in outcome.reason
 
 
 JUNK: list[tuple[Any, int | None, str]] = [
@@ -227,7 +264,7 @@ JUNK: list[tuple[Any, int | None, str]] = [
 
 @pytest.mark.parametrize(("record", "sequence", "expected"), JUNK)
 def test_a_record_that_is_no_proper_control_is_refused(record: Any, sequence: int | None, expected: str):
-    [outcome] = decide(Compiler(), 3, record)
+    [outcome] = decide(new_compiler(), 3, record)
     assert isinstance(outcome, Refused)
     assert (outcome.time, outcome.sequence) == (3, sequence)
     assert outcome.reason.startswith(expected)
@@ -239,14 +276,14 @@ def test_a_malformed_message_refuses_the_set_that_it_belongs_to():
 
 def test_malformed_messages_are_refused_in_the_same_order_whatever_their_order():
     junk: list[Any] = ["b", "a", Control(2, 1, "d"), Control(2, 1, "c")]  # type: ignore[arg-type]
-    outcomes = decide(Compiler(), 3, *junk)
+    outcomes = decide(new_compiler(), 3, *junk)
     assert [type(outcome) for outcome in outcomes] == [Refused] * 3
-    assert decide(Compiler(), 3, *reversed(junk)) == outcomes
+    assert decide(new_compiler(), 3, *reversed(junk)) == outcomes
 
 
 def test_bad_sets_do_not_hinder_good_ones_at_their_time():
     outcomes = decide(
-        Compiler(), 3, "junk", Control(1, 1, move(9, 9)), Control(2, 1, move(0, 4)), Control(3, 2, Noop())
+        new_compiler(), 3, "junk", Control(1, 1, move(9, 9)), Control(2, 1, move(0, 4)), Control(3, 2, Noop())
     )
     assert [(type(outcome), outcome.sequence) for outcome in outcomes] == [
         (Refused, None),
@@ -257,16 +294,16 @@ def test_bad_sets_do_not_hinder_good_ones_at_their_time():
 
 
 def test_a_bootstrap_in_company_is_refused_and_the_company_is_not():
-    outcomes = decide(Compiler(), 3, Control(1, 1, bootstrap(0, 4)), Control(2, 1, move(0, 4)))
+    outcomes = decide(new_compiler(), 3, Control(1, 1, bootstrap(0, 6)), Control(2, 1, move(0, 4)))
     assert [type(outcome) for outcome in outcomes] == [Refused, Configuration]
-    outcomes = decide(Compiler(), 3, Control(1, 1, bootstrap(0, 4)), Control(2, 1, bootstrap(1, 4)))
+    outcomes = decide(new_compiler(), 3, Control(1, 1, bootstrap(0, 6)), Control(2, 1, bootstrap(1, 6)))
     assert [type(outcome) for outcome in outcomes] == [Refused, Refused]
-    outcomes = decide(Compiler(), 3, Control(1, 1, bootstrap(0, 4)), "junk")
+    outcomes = decide(new_compiler(), 3, Control(1, 1, bootstrap(0, 6)), "junk")
     assert [type(outcome) for outcome in outcomes] == [Refused, Refused]
 
 
 def test_a_sequence_must_be_newer_than_the_last_accepted_one():
-    compiler = Compiler()
+    compiler = new_compiler()
     decide(compiler, 0, Control(4, 1, move(0, 4)))
     for time, stale in ((1, 4), (2, 3)):
         assert decide(compiler, time, Control(stale, 1, move(1, 4))) == [
@@ -281,7 +318,7 @@ def test_a_sequence_must_be_newer_than_the_last_accepted_one():
 
 
 def test_a_refused_sequence_does_not_stand_in_the_way_of_lower_ones():
-    compiler = Compiler()
+    compiler = new_compiler()
     decide(compiler, 0, Control(2**60, 1, move(9, 9)))
     assert decide(compiler, 1, Control(0, 1, move(0, 4))) == [configuration(1, 0, {0: 4})]
 
@@ -293,7 +330,7 @@ def test_one_sequence_at_two_times_is_refused_at_both():
         "send the whole set again at one time, with a newer sequence"
     )
     for ahead in (True, False):
-        compiler = Compiler()
+        compiler = new_compiler()
         late = [Control(5, 2, move(0, 4)), Control(5, 2, move(1, 4))]
         if ahead:
             for control in late:
@@ -304,14 +341,14 @@ def test_one_sequence_at_two_times_is_refused_at_both():
 
 
 def test_a_sequence_whose_first_part_is_complete_leaves_the_rest_stale():
-    compiler = Compiler()
+    compiler = new_compiler()
     assert decide(compiler, 1, Control(5, 1, move(0, 4))) == [configuration(1, 5, {0: 4})]
     [rest] = decide(compiler, 2, Control(5, 1, move(1, 4)))
     assert isinstance(rest, Refused)
 
 
 def test_refused_sequences_are_forgotten_when_too_many_or_overtaken():
-    compiler = Compiler()
+    compiler = new_compiler()
     for sequence in range(REFUSED_MAX + 10):
         decide(compiler, sequence, Control(sequence, 2, Noop()))
     assert [sequence for sequence, _ in compiler.state().refused] == [*range(REFUSED_MAX)]
@@ -320,7 +357,7 @@ def test_refused_sequences_are_forgotten_when_too_many_or_overtaken():
 
 
 def test_messages_of_a_compiled_time_are_our_own_mistake():
-    compiler = Compiler()
+    compiler = new_compiler()
     decide(compiler, 3)
     with pytest.raises(AssertionError, match="at 3 after that time was compiled"):
         compiler.add(3, Control(0, 1, Noop()))
@@ -329,7 +366,7 @@ def test_messages_of_a_compiled_time_are_our_own_mistake():
 
 
 def test_times_are_compiled_in_order():
-    compiler = Compiler()
+    compiler = new_compiler()
     compiler.add(2, Control(0, 1, Noop()))
     with pytest.raises(AssertionError, match="2 waits, so 3 is not next"):
         compiler.compile(3, TABLE, MEMBERS)
@@ -337,7 +374,7 @@ def test_times_are_compiled_in_order():
 
 def test_a_joiner_goes_on_from_where_its_server_is():
     """The server has decided up to 3. Of the set at 4 it received bins 0 and 1, the joiner bins 1 and 2."""
-    server, joiner = Compiler(), Compiler()
+    server, joiner = new_compiler(), new_compiler()
     parts = one_set(9, move(0, 4), move(1, 4), move(2, 4))
     decide(server, 3, Control(7, 1, move(0, 1)), Control(8, 2, Noop()))
     for control in parts[:2]:
@@ -353,21 +390,23 @@ def test_a_joiner_goes_on_from_where_its_server_is():
 
 
 def test_a_joiner_knows_what_was_refused():
-    server, joiner = Compiler(), Compiler()
+    server, joiner = new_compiler(), new_compiler()
     decide(server, 3, Control(8, 2, Noop()))
     joiner.restore(server.state())
     assert decide(joiner, 4, Control(8, 1, Noop())) == decide(server, 4, Control(8, 1, Noop()))
 
 
 def test_all_of_it_travels():
-    compiler = Compiler()
+    compiler = new_compiler()
     decide(compiler, 0, Control(1, 1, move(0, 4)), Control(2, 2, Noop()))
     compiler.add(7, Control(3, 1, full_map(0, 1, 4, 0)))
     compiler.add(7, "junk")
     records: list[Any] = [
-        *one_set(2**62, full_map(0, 1, 4, 0), move(1, 4), bootstrap(0, 4), Noop()),
+        *one_set(2**62, full_map(0, 1, 4, 0), move(1, 4), bootstrap(0, 6), Noop()),
         configuration(3, 7, {0: 1, 2: 4}),
-        Handover(3, 7, WorkerId(0), WorkerId(4), True),
+        Handover(3, 7, WorkerId(0), WorkerId(4)),
+        Retirement(3, 8, WorkerId(4)),
+        Retire(WorkerId(4)),
         Refused(3, None, "why"),
         Malformed(None, "why"),
         compiler.state(),

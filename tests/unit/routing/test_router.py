@@ -118,13 +118,6 @@ def test_no_record_comes_from_before_the_installed_table():
         routed.table_at(2)
 
 
-def test_a_bootstrap_waits_for_configurations_up_to_its_time():
-    routed = router(A, configuration(3, 0, {0: B}), configuration(5, 1, {0: C}))
-    assert [routed.can_hand_over(time) for time in (2, 3, 4)] == [True, False, False]
-    routed.install(lambda time: time <= 3)
-    assert [routed.can_hand_over(time) for time in (4, 5)] == [True, False]
-
-
 def test_a_joiner_routes_as_its_server_does():
     server = router(A, configuration(2, 0, {3: C}), configuration(5, 1, {0: C}), configuration(8, 2, {}))
     server.install(lambda time: time <= 2)
@@ -141,7 +134,6 @@ def test_a_joiner_routes_as_its_server_does():
 
 def test_a_joiner_does_nothing_before_it_knows_the_owners():
     joiner = Router(C, [])
-    assert not joiner.can_hand_over(0)
     for act in (
         lambda: joiner.table_at(0),
         lambda: joiner.sole_owner_at(0),

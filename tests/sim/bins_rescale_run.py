@@ -1,0 +1,239 @@
+"""One seed of bins on a cluster that grows and shrinks: joins, bootstraps, moves, retirements and leaves under fire.
+
+Worker 0 sends all commands; everybody, joiners included, feeds records. *Correctness*: the outputs of each epoch are
+those of a single thread. *Migration*: every update to a key at a time happens at the owner of its bin at that time, as
+the accepted commands say, and all workers accept the same. *Completion*: the run ends. `Invariants` watches below.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from framework.errors import GraphError
+from framework.membership import WorkerId
+from framework.simulation.cluster import Pace, SimulatedCluster
+from framework.simulation.invariants import Invariants
+from framework.worker.worker import Worker
+from operators import BinOptions, ControlInput, Input
+from routing.bins import BinId, Bins
+from routing.commands import Configuration, Handover, Instruction, Map, Move, Refused, Retirement
+from routing.forwarder import Report, Restored
+
+EPOCHS = 14
+
+Row = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How much a seed has exercised."""
+
+    moves: int
+    restored: int
+    retired: int
+    left: int
+    configurations: int
+
+
+def count(key: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
+    """Counts."""
+    return total + n, [(key, total + n)]
+
+
+class Run:
+    """A cluster, its commands, and what came of them."""
+
+    def __init__(self, seed: int, trace_moves: int) -> None:
+        random = Random(seed)
+        self.seed = seed
+        self.founders = random.choice((1, 2, 2, 3))
+        self.cluster = SimulatedCluster(
+            workers=self.founders,
+            seed=seed,
+            congested_frames=random.choice((4, 1_000_000)),
+            pace=Pace.uneven(random, self.founders + 4),
+            replay=f"python -m pytest tests/sim/test_bins_rescale.py --sim-seed {seed} --sim-trace 60",
+            trace_moves=trace_moves,
+        )
+        self.bins = random.choice((2, 8, 16))
+        self.exchanged = random.random() < 0.5
+        """Whether records are dealt out to all members before they come to F, as in the first rescalable WordCount."""
+        self.chunk_bytes_max = random.choice((1, 40, 10_000))
+        self.joins = random.choice((1, 1, 2, 3))
+        self.next_id = self.founders
+        self.sent: list[Counter[str]] = [Counter() for _ in range(EPOCHS)]
+        self.got: dict[int, Counter[Any]] = defaultdict(Counter)
+        self.at: dict[tuple[int, BinId], set[int]] = defaultdict(set)
+        self.decided: dict[tuple[int, int | None], Report] = {}
+        self.restored: set[WorkerId] = set()
+        self.retired: set[WorkerId] = set()
+        self.left = 0
+
+    def program(self, worker: Worker) -> Iterator[None]:
+        """Build, become a member, feed, and leave once retired."""
+        dice = Random(f"{self.seed}/{worker.index}")
+        records, control = Input[Row]("records"), ControlInput()
+
+        def report(outcome: Report) -> None:
+            match outcome:
+                case Configuration() | Handover() | Retirement() | Refused():
+                    known = self.decided.setdefault((outcome.time, outcome.sequence), outcome)
+                    assert outcome == known, f"worker {worker.id} decided {outcome}, another {known}"
+                case Restored():
+                    self.restored.add(worker.id)
+            if isinstance(outcome, Retirement):
+                self.retired.add(outcome.worker)
+
+        def keep(time: Any, row: tuple[str, int]) -> None:
+            self.got[time][row] += 1
+            self.at[time, Bins(self.bins).of(row[0])].add(worker.index)
+
+        with worker.dataflow() as scope:
+            stream = records.stream(scope)
+            if self.exchanged:
+                stream = stream.exchange(lambda row: len(row[0]) + row[1])
+            options = BinOptions(
+                self.bins, report=report, chunk_bytes_max=self.chunk_bytes_max, in_flight_bytes_max=300
+            )
+            commands = control.stream(scope).broadcast()
+            stream.stateful_state_machine(count, initial=0, control=commands, bins=options).inspect_time(keep)
+        yield
+        while worker.rescaling.joining:
+            yield
+        if worker.id:
+            control.close()
+        yield from self._feed(worker, records, control, dice)
+
+    def _feed(self, worker: Worker, records: Input[Row], control: ControlInput, dice: Random) -> Iterator[None]:
+        commander = _Commander(self, worker, control, dice) if not worker.id else None
+        while not records.closed and (records.time < EPOCHS or (commander and commander.needed)):
+            epoch = records.time
+            if epoch >= EPOCHS and commander and not commander.waiting:
+                yield
+                continue
+            for _ in range(dice.choice((0, 1, 3)) if epoch < EPOCHS else 0):
+                key = f"key {dice.randrange(12)}"
+                self.sent[epoch][key] += 1
+                records.send((key, 1))
+            records.flush()
+            yield
+            if commander is not None:
+                commander.act(epoch)
+                control.advance_to(epoch + 1)
+            if worker.id in self.retired:
+                yield from self._leave(worker, records)
+                return
+            records.advance_to(epoch + 1)
+            yield
+        if worker.id in self.retired:
+            yield from self._leave(worker, records)
+
+    def _leave(self, worker: Worker, records: Input[Row]) -> Iterator[None]:
+        """Leave as soon as nothing is in the way, unless the job ends before."""
+        records.close()
+        while worker.installed_dataflows():
+            try:
+                worker.rescaling.begin_leave()
+                break
+            except GraphError:
+                yield
+        else:
+            return
+        while not worker.rescaling.gone:
+            yield
+        self.left += 1
+
+    def owners_by_epoch(self) -> list[list[WorkerId]]:
+        """The owner of each bin at each epoch, by what was accepted."""
+        owners, tables = Bins(self.bins).initial_owners([WorkerId(index) for index in range(self.founders)]), []
+        decided = sorted(
+            (outcome for outcome in self.decided.values() if isinstance(outcome, Configuration)),
+            key=lambda outcome: (outcome.time, outcome.sequence),
+        )
+        for epoch in range(EPOCHS):
+            for outcome in decided:
+                if outcome.time == epoch:
+                    for bin_id, worker in outcome.moves.items():
+                        owners[bin_id] = worker
+            tables.append(list(owners))
+        return tables
+
+
+class _Commander:
+    """Sends random commands, and those that joins and leaves need."""
+
+    def __init__(self, run: Run, worker: Worker, control: ControlInput, dice: Random) -> None:
+        self._run = run
+        self._worker = worker
+        self._control = control
+        self._dice = dice
+        self._bootstrapped: set[WorkerId] = set()
+        self._owners = [WorkerId(index) for index in range(run.founders)]
+        self._leaver: WorkerId | None = None
+
+    @property
+    def waiting(self) -> set[WorkerId]:
+        """Workers that have joined and know nothing yet."""
+        return self._worker.rescaling.complete - self._bootstrapped
+
+    @property
+    def needed(self) -> bool:
+        """Whether somebody waits for a bootstrap."""
+        workers = self._run.cluster.workers.keys() - self._run.cluster.departed
+        return not {worker for worker in workers if worker >= self._run.founders} <= self._bootstrapped
+
+    def act(self, epoch: int) -> None:
+        """Send at most one set of commands."""
+        run, dice = self._run, self._dice
+        if run.joins and epoch < EPOCHS and dice.random() < 0.4:
+            run.joins -= 1
+            joiner = WorkerId(run.next_id)
+            run.next_id += 1
+            members = [member for member in self._worker.members.workers if member not in run.retired]
+            run.cluster.join(joiner, dice.choice(members), run.program)
+        if self.waiting:
+            joiner = min(self.waiting)
+            self._bootstrapped.add(joiner)
+            self._control.bootstrap(joiner, server=dice.choice(self._owners))
+            self._owners.append(joiner)
+        elif epoch >= EPOCHS:
+            return
+        elif self._leaver is not None:
+            self._control.retire(self._leaver)
+            self._leaver = None
+        elif dice.random() < 0.2 and len(self._owners) > 1:
+            self._leaver = dice.choice(self._owners[1:])
+            self._owners.remove(self._leaver)
+            self._control.send(Map(tuple(dice.choice(self._owners) for _ in range(run.bins))))
+        elif dice.random() < 0.6:
+            self._control.send(*self._moves())
+
+    def _moves(self) -> list[Instruction]:
+        bins = self._dice.sample(range(self._run.bins), self._dice.randrange(1, min(self._run.bins, 4) + 1))
+        return [Move(BinId(bin_id), self._dice.choice(self._owners)) for bin_id in bins]
+
+
+def run_seed(seed: int, *, trace_moves: int = 0) -> Outcome:
+    """Raise unless everything holds."""
+    run = Run(seed, trace_moves)
+    with Invariants(run.cluster) as invariants:
+        run.cluster.run(run.program, moves_max=40_000)
+        invariants.check_ended()
+    wanted: dict[int, Counter[Any]] = {}
+    totals: Counter[str] = Counter()
+    for epoch, keys in enumerate(run.sent):
+        results = Counter((key, totals[key] + n + 1) for key, times in keys.items() for n in range(times))
+        totals.update(keys)
+        if results:
+            wanted[epoch] = results
+    assert run.got == wanted, f"seed {seed}"
+    owners = run.owners_by_epoch()
+    for (epoch, bin_id), workers in run.at.items():
+        owner = owners[epoch][bin_id]
+        assert workers == {owner}, f"seed {seed}: bin {bin_id} at {epoch} was on {workers} and belongs to {owner}"
+    configurations = sum(isinstance(outcome, Configuration) for outcome in run.decided.values())
+    return Outcome(run.cluster.moves, len(run.restored), len(run.retired), run.left, configurations)
