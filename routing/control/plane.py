@@ -65,7 +65,7 @@ class JobControl:
                     {
                         "name": operator.name,
                         "owners": list(operator.router.owners),
-                        "ahead": list(operator.router.table_at(EPOCH_MAX)),
+                        "ahead": list(operator.router.table_at(EPOCH_MAX)) if operator.router.ready else [],
                         "keys": operator.keys_per_bin(),
                         "shipped_bytes": operator.shipped_bytes(),
                     }
