@@ -61,6 +61,8 @@ class Overseer:
         self._sample: tuple[float, dict[WorkerId, Any]] = (float("-inf"), {})
         self._shipped_bytes_before = 0
         """What had left all workers when the last plan began."""
+        self._shipped_bytes = 0
+        """What has left them since the job began, as far as was seen."""
 
     # What can be asked
 
@@ -121,8 +123,9 @@ class Overseer:
         state = answers[self._commanding]["plan"]
         if state is None:
             raise BadRequest("no plan has run yet; `hailer rebalance` makes one")
-        shipped_bytes = sum(answer["shipped_bytes"] for answer in answers.values()) - self._shipped_bytes_before
-        return {**state, "state_bytes": shipped_bytes}
+        shipped_bytes = sum(answer["shipped_bytes"] for answer in answers.values())
+        self._shipped_bytes = max(self._shipped_bytes, shipped_bytes)  # operators that have ended have no count
+        return {**state, "state_bytes": self._shipped_bytes - self._shipped_bytes_before}
 
     # What can be done
 
@@ -187,7 +190,7 @@ class Overseer:
         if plan.bins and not arguments.get("dry_run"):
             asked = {"plan": plan.to_dict(), "gap_s": gap_s}
             answer["plan"] = self._ask(self._commanding, "run plan", asked)
-            self._shipped_bytes_before = table.shipped_bytes
+            self._shipped_bytes_before = self._shipped_bytes = table.shipped_bytes
         return answer
 
     def _table(self) -> _Table:

@@ -27,7 +27,7 @@ from routing.control.steering import Commander, Steering
 from routing.control.terminal import Terminal, columns, progress_line
 from routing.control.vitals import Meter, explain, pulse, status
 from routing.plan.plan import Plan
-from routing.registry import commanded_on, operators_on
+from routing.registry import commanded_on
 
 LINE_S = 0.5
 """How often the progress line is renewed."""
@@ -46,9 +46,8 @@ class JobControl:
     # In a worker's process
 
     def attach(self, commander: Commander) -> None:
-        """Let the commands of a job's dataflow go through here, on the worker that sends them."""
-        if commander.commanding:
-            self._steerings[commander.worker.id] = Steering(commander)
+        """Let the commands of a job's dataflow go through here; which worker sends them may change."""
+        self._steerings[commander.worker.id] = Steering(commander)
 
     def answer(self, worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
         """What a worker answers; in its own thread."""
@@ -66,17 +65,17 @@ class JobControl:
                     {
                         "name": operator.name,
                         "owners": list(operator.router.owners),
-                        "ahead": list(operator.router.table_at(EPOCH_MAX)),
+                        "ahead": list(operator.router.table_at(EPOCH_MAX)) if operator.router.ready else [],
                         "keys": operator.keys_per_bin(),
                         "shipped_bytes": operator.shipped_bytes(),
                     }
                     for operator in commanded_on(worker)
                 ]
             case "plan":
-                shipped_bytes = sum(operator.shipped_bytes() for operator in operators_on(worker))
+                shipped_bytes = sum(operator.shipped_bytes() for operator in commanded_on(worker))
                 return {"plan": plan, "shipped_bytes": shipped_bytes}
         if steering is None:
-            raise BadRequest(f"worker {worker.id} sends no commands")
+            raise BadRequest(f"the dataflow of worker {worker.id} is not built yet; ask again in a moment")
         match request:
             case "run plan":
                 return steering.start(Plan.from_dict(arguments["plan"]), arguments["gap_s"])

@@ -96,6 +96,10 @@ class Steering:
 
     def _check(self, plan: Plan) -> None:
         """Refuse what the operators would refuse, before anything is sent."""
+        if not self._commander.commanding:
+            raise BadRequest(
+                f"worker {self._worker.id} sends no commands, worker {min(self._worker.members.workers)} does"
+            )
         operators = commanded_on(self._worker)
         if not operators or self._commander.control is None:
             raise BadRequest("no operator of this job keeps its state on bins that commands move; see `hailer status`")
