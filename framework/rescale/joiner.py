@@ -89,6 +89,7 @@ class Joiner:
         self.address = address
         self.inheritance = Inheritance()
         self.founders: tuple[WorkerId, ...] = ()
+        self.spent: tuple[WorkerId, ...] = ()
         self.addresses: dict[WorkerId, Address] = {}
         self.members = Members(0, ())
         """With the joiner among them, once the server has told."""
@@ -140,6 +141,7 @@ class Joiner:
         workers = tuple(sorted(self.addresses))
         self.members = Members(roster.version, workers).joined_by(self._worker)
         self.founders = roster.founders
+        self.spent = roster.spent
         self.phase = Phase.LINKING
         self._reach(self.addresses)
         self.phase = Phase.LEARNING

@@ -7,7 +7,7 @@ nothing that was sent is uncounted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from framework.errors import PeerLost, PeerRefused, ProtocolError
 from framework.membership import Address, Members, WorkerId
@@ -51,6 +51,7 @@ class Member:
         founders: tuple[WorkerId, ...],
         addresses: dict[WorkerId, Address],
         spans: Spans,
+        spent: Iterable[WorkerId],
         site: Site,
     ) -> None:
         self.members = members
@@ -61,7 +62,8 @@ class Member:
         self.turns = Turns(self._send, coordinating=members.workers[:1] == (worker,))
         self._worker = worker
         self._site = site
-        self._newest = max((*members.workers, worker))
+        self.spent = {*spent, *members.workers, worker}
+        """All that were ever admitted: nobody can join under an id that others may have heard of."""
         self._guests: dict[WorkerId, Address] = {}
         """Joiners that wait for this worker to serve them."""
         self._admitted: WorkerId | None = None
@@ -192,8 +194,9 @@ class Member:
     # Joining
 
     def _invite(self, joiner: WorkerId, address: Address) -> None:
-        if joiner in self.members.workers or joiner <= self._newest:
-            reason = f"ids only grow, and this job has had workers up to {self._newest}; use a higher process number"
+        reason = self._unusable(joiner)
+        if reason is not None:
+            pass
         elif self.leaving is not None:
             reason = f"worker {self._worker} is about to leave; join through another"
         else:
@@ -203,6 +206,14 @@ class Member:
             return
         self._send(joiner, Refuse(reason))
         self._site.part_with(joiner)
+
+    def _unusable(self, joiner: WorkerId) -> str | None:
+        """Why nobody can join under this id, if so."""
+        if joiner in self.spent:
+            return f"this job has, or had, a worker {joiner}, and no number is used twice; use a higher process number"
+        if joiner < self.members.coordinator:
+            return f"the job's lowest worker is {self.members.coordinator}; use a higher process number"
+        return None
 
     def _granted(self, worker: WorkerId) -> None:
         if worker == self._worker and not self._wants_to_leave:
@@ -215,14 +226,14 @@ class Member:
                 self._turn_away(guest, f"worker {self._worker} is about to leave; join through another")
             self.leaving = Leaver(self._site, self._worker, self.members.others(self._worker))
             self._changes.append(self._leave_members)
-        elif worker in self._guests and worker > self._newest:
+        elif worker in self._guests and (reason := self._unusable(worker)) is not None:
+            self._turn_away(worker, reason)
+        elif worker in self._guests:
             address = self._guests.pop(worker)
             members = tuple((member, self.addresses[member]) for member in self.members.workers)
-            roster = Roster(self.members.version, members, self.founders)
+            roster = Roster(self.members.version, members, self.founders, tuple(sorted(self.spent)))
             self.serving = JoinServer(self._site, self._send, worker, address, roster)
             self._site.bound(worker)
-        elif worker in self._guests:
-            self._turn_away(worker, f"worker {self._newest} has joined meanwhile, and ids only grow")
         else:
             self._send(self.members.coordinator, Done(worker))
 
@@ -233,7 +244,8 @@ class Member:
         self._send(self.members.coordinator, Done(guest))
 
     def _admit(self, joiner: WorkerId, address: Address, first: int) -> None:
-        self._admitted, self._newest = joiner, joiner
+        self._admitted = joiner
+        self.spent.add(joiner)
         self.addresses[joiner] = address
         self._spans[joiner] = (first, EPOCH_MAX)
         self._site.count(joiner, first, 1)

@@ -77,11 +77,13 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The server to a joiner: link up with these. The first workers of the job are its founders."""
+    """The server to a joiner: link up with these. The first workers of the job are its founders; `spent` are the ids of
+    all that it ever had."""
 
     version: int
     members: tuple[tuple[WorkerId, Address], ...]
     founders: tuple[WorkerId, ...]
+    spent: tuple[WorkerId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +287,7 @@ _SHAPES: dict[int, tuple[type[Any], tuple[Callable[[Any], Any], ...]]] = {
     19: (Done, (_worker,)),
     20: (Join, (_address,)),
     21: (Refuse, (_text,)),
-    22: (Roster, (checks.natural, _each(_row(_worker, _address)), _each(_worker))),
+    22: (Roster, (checks.natural, _each(_row(_worker, _address)), _each(_worker), _each(_worker))),
     23: (Linked, ()),
     24: (Admit, (_worker, _address, checks.natural)),
     25: (ScopeState, (checks.natural, _CHANGES, _CHANGES, _NUMBERS)),
