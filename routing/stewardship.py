@@ -39,6 +39,8 @@ class Stewardship:
     """The one that sends the commands."""
     _joiners: list[WorkerId] = field(default_factory=list)
     _leavers: list[WorkerId] = field(default_factory=list)
+    _wished: set[WorkerId] = field(default_factory=set)
+    """Those that leave as soon as they can, be it that they have yet to be brought in."""
     _sent_at: int = -1
 
     @property
@@ -49,14 +51,18 @@ class Stewardship:
     def joined(self, worker: WorkerId) -> None:
         """A worker has joined, and knows nothing."""
         self._joiners.append(worker)
+        if worker in self._wished and worker not in self._leavers:
+            self._leavers.append(worker)
 
     def wishes_to_leave(self, worker: WorkerId) -> None:
         """A worker wants to leave, once it owns nothing."""
+        self._wished.add(worker)
         if worker not in self._leavers:
             self._leavers.append(worker)
 
     def gone(self, worker: WorkerId) -> None:
         """A worker is no longer a member."""
+        self._wished.discard(worker)
         for waiting in (self._joiners, self._leavers):
             if worker in waiting:
                 waiting.remove(worker)
@@ -78,7 +84,7 @@ class Stewardship:
             joiner = self._joiners[0]
             if any(joiner not in operator.eligible for operator in operators):
                 return [Bootstrap(self.worker, joiner)]
-            for operator in operators if joiner not in self._leavers else ():
+            for operator in operators if joiner not in self._wished else ():
                 moves = _fill(joiner, operator, self._staying(operator))
                 if moves:
                     return moves
@@ -98,7 +104,7 @@ class Stewardship:
         return []
 
     def _staying(self, operator: Ownership) -> list[WorkerId]:
-        return sorted(operator.eligible - set(self._leavers))
+        return sorted(operator.eligible - self._wished)
 
 
 def _fill(joiner: WorkerId, operator: Ownership, staying: Sequence[WorkerId]) -> list[Instruction]:

@@ -153,7 +153,7 @@ def crew(tmp_path: Path) -> Iterator[Crew]:
         crew.end()
 
 
-def test_a_job_grows_and_shrinks_from_2_to_8_to_3_to_1_to_4(crew: Crew):
+def test_a_job_grows_and_shrinks_from_2_to_8_to_3_to_1_to_4(crew: Crew, rescale_run: int):
     crew.start()
     for process in range(2, 8):
         crew.join(process, through=process % 2)
@@ -167,3 +167,176 @@ def test_a_job_grows_and_shrinks_from_2_to_8_to_3_to_1_to_4(crew: Crew):
     crew.wait_until_in(8, 9, 10)
     crew.goes_on(10)
     crew.finish()
+
+
+def test_joiners_are_served_though_the_feeder_waits_for_them(crew: Crew):
+    """Nothing is fed ahead of the outputs, and what is dealt to a joiner waits until it has its routing state."""
+    crew.start("--ahead", "1")
+    for process in (2, 3, 4):
+        crew.join(process)
+    crew.wait_until_in(2, 3, 4)
+    crew.goes_on(4)
+    crew.finish()
+
+
+def test_a_slow_peer_only_slows(crew: Crew):
+    crew.run(0)
+    crew.run(1, "--slow-s", "0.02")
+    crew.wait_until_in(0, 1)
+    crew.join(2, through=1)
+    crew.wait_until_in(2)
+    crew.leave(2)
+    crew.goes_on()
+    crew.finish()
+
+
+def test_a_peer_that_is_paused_is_waited_for(crew: Crew):
+    crew.start()
+    crew.signal(1, signal.SIGSTOP)
+    crew.join(2)
+    time.sleep(1.0)
+    assert "worker 2 is up" not in crew.text(2)
+    crew.signal(1, signal.SIGCONT)
+    crew.wait_until_in(2)
+    crew.goes_on(2)
+    crew.signal(1, signal.SIGSTOP)
+    crew.signal(2, signal.SIGTERM)
+    time.sleep(0.5)
+    assert crew.processes[2].poll() is None
+    crew.signal(1, signal.SIGCONT)
+    assert crew.code(2) == 0, crew.text(2)
+    crew.finish()
+
+
+def test_a_joiner_that_dies_is_done_without_in_whatever_phase(crew: Crew):
+    """From its first word to the moment before it becomes a member. Afterwards its death is that of a member."""
+    crew.start()
+    phases = ["turn", "links", "state", "missing batches", "dataflows", "enlisting"]
+    for process, phase in enumerate(phases, 2):
+        crew.join(process, "--die", phase)
+        assert crew.code(process) == -signal.SIGKILL, crew.text(process)
+        crew.goes_on()
+    crew.join(9)
+    crew.wait_until_in(9)
+    crew.leave(9)
+    crew.finish()
+
+
+def test_a_joiner_that_dies_while_it_waits_its_turn_leaves_the_queue(crew: Crew):
+    crew.start()
+    crew.signal(1, signal.SIGSTOP)
+    crew.join(2)
+    crew.wait_for(0, "worker 2 asks to join")
+    crew.join(3)
+    crew.wait_for(3, "waits its turn")
+    crew.signal(3, signal.SIGKILL)
+    crew.code(3)
+    crew.signal(1, signal.SIGCONT)
+    crew.wait_until_in(2)
+    crew.join(4)
+    crew.wait_until_in(4)
+    crew.finish()
+
+
+def test_who_does_not_fit_is_refused_with_a_reason_and_the_job_goes_on(crew: Crew):
+    crew.start()
+
+    def refused(process: int, reason: str) -> None:
+        assert crew.code(process) == 1, crew.text(process)
+        assert reason in crew.text(process)
+        crew.goes_on()
+
+    crew.join(2, "--other-program")
+    refused(2, "this program does not fit the job that worker 2 was to join")
+    crew.run(3, "--join", "0", threads=2)
+    refused(3, "refused this process: it has 2 threads, but the processes of this cluster have 1")
+    crew.run(3, "--join", "0", secret="other")
+    refused(3, "has another cluster secret than this process; give both the same file")
+    crew.join(3, "--other-version")
+    refused(3, "cannot be talked to")
+    crew.join(3)
+    crew.wait_until_in(3)
+    crew.leave(3)
+    crew.join(3)
+    refused(3, "this job has, or had, a worker 3, and no number is used twice; use a higher process number")
+    crew.finish()
+
+
+def test_a_joiner_that_was_turned_away_may_try_again(crew: Crew):
+    crew.start()
+    crew.join(2, "--die", "turn")
+    assert crew.code(2) == -signal.SIGKILL
+    crew.join(2)
+    crew.wait_until_in(2)
+    crew.goes_on(2)
+    crew.finish()
+
+
+def test_processes_of_several_threads_join_and_leave(crew: Crew):
+    crew.threads = 2
+    crew.start()
+    crew.join(2)
+    crew.join(3, through=1)
+    crew.wait_until_in(2, 3)
+    crew.leave(1, 2)
+    crew.goes_on()
+    crew.finish()
+
+
+def test_a_worker_that_let_others_in_leaves_and_they_stay(crew: Crew):
+    crew.start()
+    crew.join(2, through=1)
+    crew.wait_until_in(2)
+    crew.join(3, through=2)
+    crew.wait_until_in(3)
+    crew.leave(1, 2)
+    crew.goes_on(3)
+    crew.finish()
+
+
+def test_the_lowest_worker_leaves_where_another_commands(crew: Crew):
+    crew.start("--commander", "1")
+    crew.join(2)
+    crew.wait_until_in(2)
+    crew.leave(0)
+    crew.join(3, "--commander", "1", through=2)
+    crew.wait_until_in(3)
+    crew.goes_on(3)
+    crew.finish()
+
+
+def test_a_second_sigterm_stops_at_once(crew: Crew):
+    """The first asks to leave, which the paused peer holds up; with the second the process ends, and the job fails."""
+    crew.start()
+    crew.join(2)
+    crew.wait_until_in(2)
+    crew.signal(1, signal.SIGSTOP)
+    crew.signal(2, signal.SIGTERM)
+    crew.wait_for(2, "wants to leave")
+    crew.signal(2, signal.SIGTERM)
+    assert crew.code(2) == 128 + signal.SIGTERM
+    crew.signal(1, signal.SIGCONT)
+    assert [crew.code(process) for process in (0, 1)] == [1, 1]
+    for process in (0, 1):
+        assert crew.text(process).splitlines()[-1].startswith("job stopped: process ")
+
+
+ENDED_S = 5.0
+"""How long survivors take to end after a member has died; docs/howto/rescale.md says so."""
+
+
+def test_a_member_that_dies_ends_the_job_on_all_others_with_a_report(crew: Crew):
+    crew.start()
+    crew.join(2)
+    crew.wait_until_in(2)
+    crew.goes_on(2)
+    began_s = time.monotonic()
+    crew.signal(1, signal.SIGKILL)
+    assert [crew.code(process) for process in (0, 2)] == [1, 1]
+    assert time.monotonic() - began_s < ENDED_S
+    for process in (0, 2):
+        said = crew.text(process)
+        assert said.count("job failed") == 1, said
+        assert "lost worker 1: worker 1 at 127.0.0.1:" in said
+    for word, totals in crew.counts().items():
+        assert len(set(totals)) == len(totals), f"{word} has a count twice"
