@@ -40,6 +40,8 @@ class Endpoint:
         self._closed = False
         self._parting: list[TcpLink] = []
         self._parted: set[WorkerId] = set()
+        self._early: dict[WorkerId, list[bytes]] = {}
+        """For a peer that is through its handshake, and whose link the acceptor has yet to hand in."""
         self.connect: Callable[[WorkerId, Address], None] | None = None
         """How a joiner makes a link."""
         self.on_parted: Callable[[WorkerId], None] = lambda peer: None
@@ -65,7 +67,10 @@ class Endpoint:
             self.traffic.data_bytes += sum(map(len, bodies))
         else:
             self.traffic.progress_bytes += sum(map(len, bodies))
-        self._tcp[peer].send(bodies)
+        if peer in self._tcp:
+            self._tcp[peer].send(bodies)
+        else:
+            self._early.setdefault(peer, []).extend(bodies)
 
     def receive(self) -> list[tuple[WorkerId, Message]]:
         """What has arrived since the last call, in order per peer, a bounded amount of it. Never blocks."""
@@ -129,6 +134,7 @@ class Endpoint:
         """End the link to a peer, after what is queued for it. What it still says is not heard."""
         self._take_adopted()
         self._parted.add(peer)
+        self._early.pop(peer, None)
         if peer in self._threads:
             self._threads.pop(peer).flush()
         elif peer in self._tcp:
@@ -191,6 +197,9 @@ class Endpoint:
             self._tcp[peer] = link
             self._names[link] = peer
             self._parted.discard(peer)
+            if peer in self._early:
+                link.send(self._early.pop(peer))
+                link.flush()
             self._stash.extend((peer, message) for message in link.accept(leftover))
 
     def _drop_adopted(self) -> None:
