@@ -180,6 +180,19 @@ def test_joiners_are_served_though_the_feeder_waits_for_them(crew: Crew):
     crew.finish()
 
 
+def test_workers_join_and_leave_while_bins_move(crew: Crew):
+    """So many bins that the share of one joiner is still on its way when the next comes, and when it leaves again."""
+    many = ("--bins", "4096")
+    crew.start(*many)
+    crew.join(2, *many)
+    crew.wait_until_in(2)
+    crew.join(3, *many)
+    crew.wait_until_in(3)
+    crew.leave(2)
+    crew.goes_on()
+    crew.finish()
+
+
 def test_a_slow_peer_only_slows(crew: Crew):
     crew.run(0)
     crew.run(1, "--slow-s", "0.02")
