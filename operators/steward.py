@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from framework.membership import Members, WorkerId
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
@@ -35,8 +37,15 @@ class Steward:
 
     def act(self) -> None:
         """Send what is due at the current epoch."""
+        if not self._stewardship.busy:
+            return
         views = [
-            Ownership(operator.router.table_at(EPOCH_MAX), operator.eligible(), operator.decided())
+            Ownership(
+                operator.router.table_at(EPOCH_MAX),
+                operator.eligible(),
+                operator.complete(),
+                _mean(operator.keys_per_bin().values()),
+            )
             for operator in operators_on(self._worker)
             if operator.router.ready
         ]
@@ -49,3 +58,7 @@ class Steward:
         for worker in self._seen - known:
             self._stewardship.gone(worker)
         self._seen = known
+
+
+def _mean(keys: Collection[int]) -> float:
+    return sum(keys) / len(keys) if keys else 0.0

@@ -253,6 +253,13 @@ class Rescaling:
         self.audience_changed(self._member.audience)
         self.members_changed(self._member.members)
 
+    def phases(self) -> dict[str, float]:
+        """How long each phase of this worker's join took, in seconds."""
+        return {
+            str(phase.value): end_s - began_s
+            for (phase, began_s), (_, end_s) in zip(self._phases, self._phases[1:], strict=False)
+        }
+
     def _note(self, phase: Phase) -> None:
         now_s = self._worker.events.clock()
         if self._phases and self._worker.events.listening:
@@ -260,10 +267,7 @@ class Rescaling:
             self._worker.events.emit(JoinPhase(str(last.value), now_s - began_s))
         self._phases.append((phase, now_s))
         if phase is Phase.JOINED:
-            spent = [
-                f"{one.value} {1000 * (end_s - began_s):.1f}"
-                for (one, began_s), (_, end_s) in zip(self._phases, self._phases[1:], strict=False)
-            ]
+            spent = [f"{name} {1000 * spent_s:.1f}" for name, spent_s in self.phases().items()]
             total_ms = 1000 * (now_s - self._phases[0][1])
             self.tell(f"worker {self._worker.id} is in after {total_ms:.1f} ms: {', '.join(spent)}")
 
