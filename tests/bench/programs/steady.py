@@ -32,8 +32,8 @@ def fix_membership() -> None:
             output._operator.activate()
 
     OutputHandle.change_capability = change_capability  # type: ignore[method-assign, assignment]
-    Rescaling.receive = lambda self, sender, message: False  # type: ignore[method-assign, assignment]
-    Rescaling.end_step = lambda self: None  # type: ignore[method-assign, assignment]
+    Rescaling.receive = lambda self, sender, message: False  # type: ignore[method-assign]
+    Rescaling.end_step = lambda self: None  # type: ignore[method-assign]
 
 
 def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
