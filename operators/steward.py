@@ -8,7 +8,7 @@ from framework.membership import Members, WorkerId
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
 from operators.control_input import ControlInput
-from routing.registry import operators_on
+from routing.registry import commanded_on
 from routing.stewardship import Ownership, Stewardship
 
 
@@ -46,7 +46,7 @@ class Steward:
                 operator.complete(),
                 _mean(operator.keys_per_bin().values()),
             )
-            for operator in operators_on(self._worker)
+            for operator in commanded_on(self._worker)
             if operator.router.ready
         ]
         due = self._stewardship.act(self._control.time, views)

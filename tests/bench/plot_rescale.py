@@ -12,18 +12,18 @@ from pathlib import Path
 
 from tests.bench.programs.cluster import Felt, Load, run_cluster
 
-SATURATING = Load(keys=10_000, records=170, epoch_ms=20, seconds=24, wait_us=200)
+SATURATING = Load(keys=10_000, records=120, epoch_ms=20, seconds=24, wait_us=200)
 PLAIN = Load(keys=1_000_000, records=200, epoch_ms=20, seconds=24)
 JOINS_S = [6.0, 14.0]
 
 
 def main(path: Path) -> None:
     """Run the three loads and draw the epochs' latencies over time."""
-    from matplotlib import pyplot  # only who draws needs it
+    from matplotlib import pyplot, ticker  # only who draws needs it
 
     runs: list[tuple[str, Felt]] = []
     for title, load, joins in (
-        ("8,500 records a second of 0.2 ms each: 2 to 3 to 4 processes", SATURATING, JOINS_S),
+        ("6,000 records a second that wait 0.2 ms each: 2 to 3 to 4 processes", SATURATING, JOINS_S),
         ("10,000 plain records a second, 1,000,000 keys: 2 to 3 to 4 processes", PLAIN, JOINS_S),
         ("the same, untouched", PLAIN, []),
     ):
@@ -36,6 +36,8 @@ def main(path: Path) -> None:
         for joined_s, worker in felt.joined:
             axis.axvline(joined_s, color="#c0504d", linewidth=1, label=f"worker {worker} joins")
         axis.set_yscale("log")
+        axis.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.yaxis.set_minor_formatter(ticker.NullFormatter())
         axis.set_ylabel("latency, ms")
         axis.set_title(f"{title}; longest {felt.longest_ms():.0f} ms", loc="left", fontsize=10)
     axes[0].legend(loc="upper right", fontsize=8)
