@@ -94,6 +94,11 @@ class Rescaling:
         return self._member.leaving is not None and self._member.leaving.step is Step.GONE
 
     @property
+    def leaving(self) -> bool:
+        """Whether it is this worker's turn to leave, and it has not left."""
+        return self._member.leaving is not None and not self.gone
+
+    @property
     def parted(self) -> bool:
         """Whether nothing is left here that the others would have to know of, and they no longer tell this worker."""
         leaving = self._member.leaving

@@ -115,12 +115,14 @@ class Worker:
             self.rescaling.wish_to_leave()
         while self._dataflows and self.rescaling.objection() is not None:
             self.step_or_park()
-        if not self._dataflows:
-            return  # the job has ended meanwhile
-        self.rescaling.begin_leave()
-        while not self.rescaling.gone:
+        if self._dataflows:
+            self.rescaling.begin_leave()
+        while self._dataflows or self.rescaling.leaving:
             self.step_or_park()
-        self.shut_down()
+            if self.rescaling.gone:
+                self.shut_down()
+                return
+        # The job has ended before its turn came.
 
     # Building
 
