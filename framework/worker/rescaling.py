@@ -16,8 +16,8 @@ from framework.rescale.joiner import Joiner, Phase
 from framework.rescale.leaver import Step
 from framework.rescale.member import Member
 from framework.rescale.site import Lent
-from framework.wire.messages import Abort, Data, Goodbye, Lost, Message, Progress
-from framework.wire.rescale import ScopeState, SequenceNumbers
+from framework.wire.messages import Abort, Data, Goodbye, Lost, Message, Progress, encode
+from framework.wire.rescale import Missing, ScopeState, SequenceNumbers, State
 
 if TYPE_CHECKING:
     from framework.worker.worker import Worker
@@ -43,6 +43,8 @@ class Rescaling:
         """Called, on the oldest member, with a worker that wants to leave and has bins, say, that must go first."""
         self.objections: list[Callable[[], str | None]] = []
         """Asked before this worker leaves: what is in the way, if anything."""
+        self.inherited_bytes = 0
+        """How much of progress a joiner was told."""
         self.complete: set[WorkerId] = set()
         """Workers that have joined since this one is here, and that every member's records may go to."""
         self._worker = worker
@@ -123,7 +125,9 @@ class Rescaling:
     def begin_join(self, server: WorkerId, address: Address, reach: Callable[[dict[WorkerId, Address]], None]) -> None:
         """Ask `server` to be let in."""
         self._note(Phase.ASKING)
-        self.joiner = Joiner(self._worker.id, server, address, send=self.send, reach=reach, tell=self.tell)
+        self.joiner = Joiner(
+            self._worker.id, server, address, send=self.send, reach=reach, tell=self.tell, entered=self._note
+        )
 
     def initial_time(self, path: str, port: int, minimum: Time) -> tuple[bool, Time]:
         """Whether an output starts with a capability, and for which time."""
@@ -173,7 +177,6 @@ class Rescaling:
         """Ask to become a member, if the state has come and the program has built its dataflows on it."""
         if self.joiner is not None and self.learned:
             self.check_built()
-            self._note(Phase.ENLISTING)
             self.joiner.ready()
 
     def starters(self, dataflow: int) -> int:
@@ -239,15 +242,14 @@ class Rescaling:
     def _receive_joining(self, sender: WorkerId, message: Message) -> bool:
         joiner = self.joiner
         assert joiner is not None
-        before = joiner.phase
         match message:
             case Lost(detail) | Abort(detail):
                 raise PeerLost(f"worker {self._worker.id} could not join: it lost worker {sender}: {detail}")
+            case ScopeState() | State() | Missing():
+                self.inherited_bytes += len(encode(message))
         taken = joiner.receive(sender, message)
-        if joiner.phase is not before:
-            self._note(joiner.phase)
-            if joiner.phase is Phase.JOINED:
-                self._become_member(joiner)
+        if joiner.phase is Phase.JOINED:
+            self._become_member(joiner)
         return taken
 
     def _become_member(self, joiner: Joiner) -> None:
@@ -274,7 +276,10 @@ class Rescaling:
         if phase is Phase.JOINED:
             spent = [f"{name} {1000 * spent_s:.1f}" for name, spent_s in self.phases().items()]
             total_ms = 1000 * (now_s - self._phases[0][1])
-            self.tell(f"worker {self._worker.id} is in after {total_ms:.1f} ms: {', '.join(spent)}")
+            self.tell(
+                f"worker {self._worker.id} is in after {total_ms:.1f} ms: {', '.join(spent)}; "
+                f"{self.inherited_bytes:,} bytes of progress state"
+            )
 
     # Site
 

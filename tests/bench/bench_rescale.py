@@ -29,7 +29,7 @@ def rescalable_overhead(progress: Progress) -> Iterator[Bar]:
 def join(progress: Progress) -> Iterator[Bar]:
     """From a joiner's first connection to its first record; and the longest epoch, beside a run that nobody joins."""
     first: dict[int, list[float]] = {10_000: [], 1_000_000: []}
-    beyond, phases = list[float](), dict[str, list[float]]()
+    beyond, phases, sizes = list[float](), dict[str, list[float]](), list[int]()
     for repeat in range(JOINS):
         for keys, figures in first.items():
             progress(f"repeat {repeat + 1} of {JOINS}, {keys:,} keys")
@@ -37,13 +37,15 @@ def join(progress: Progress) -> Iterator[Bar]:
             felt = run_cluster(load, [2.0])
             [joiner] = felt.joiners
             figures.append(joiner["first_record_ms"])
+            sizes.append(joiner["inherited_bytes"])
             for phase, spent_ms in joiner["phases_ms"].items():
                 phases.setdefault(phase, []).append(spent_ms)
             if keys == 1_000_000:
                 beyond.append(felt.longest_ms() - run_cluster(load, []).longest_ms())
     few, many = first.values()
     spent = ", ".join(f"{phase} {median(figures):.1f}" for phase, figures in phases.items())
-    yield Bar.of("join to first record, 10^6 keys", many, "<=", 1000, unit=" ms", note=f"phases in ms: {spent}")
+    note = f"phases in ms: {spent}; {max(sizes):,} bytes of progress state"
+    yield Bar.of("join to first record, 10^6 keys", many, "<=", 1000, unit=" ms", note=note)
     growth = [one / other for one, other in zip(many, few, strict=True)]
     yield Bar.of("join to first record, 10^6 keys / 10^4 keys", growth, "<=", 3.0)
     yield Bar.of("longest epoch with a join - untouched, 10^6 keys", beyond, "<=", 100, unit=" ms")

@@ -19,8 +19,6 @@ from collections import deque
 from random import Random
 from typing import Any
 
-from framework.wire.messages import encode
-from framework.worker.rescaling import _scope_state
 from operators import ControlInput, Input, Probe, Worker, execute_from_args
 from operators.steward import Steward
 
@@ -57,6 +55,7 @@ def main(worker: Worker) -> None:
                         "worker": worker.index,
                         "joined_ms": 1000 * (joined_s - STARTED_S),
                         "first_record_ms": 1000 * (first[0] - STARTED_S) if first else None,
+                        "inherited_bytes": worker.rescaling.inherited_bytes,
                         "phases_ms": {phase: 1000 * spent_s for phase, spent_s in worker.rescaling.phases().items()},
                     }
                 ),
@@ -65,18 +64,13 @@ def main(worker: Worker) -> None:
         return
     feeder = _Feeder(worker, numbers, control, probe, int(keys))
     feeder.load()
-    print(json.dumps({"state_bytes": _state_bytes(worker)}), flush=True)
+    print("loaded", flush=True)
     gc.collect()
     gc.freeze()
     print(
         json.dumps({"timeline": feeder.run(int(records), epoch_ms / 1000, seconds), "joined": feeder.joined}),
         flush=True,
     )
-
-
-def _state_bytes(worker: Worker) -> int:
-    """What a joiner would be sent of the progress state."""
-    return sum(len(encode(_scope_state(channel, scope.progress_state()))) for channel, scope in worker.scopes().items())
 
 
 class _Feeder:
