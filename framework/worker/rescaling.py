@@ -255,7 +255,7 @@ class Rescaling:
     def _become_member(self, joiner: Joiner) -> None:
         addresses = {**joiner.addresses, self._worker.id: joiner.address}
         self._member = Member(
-            self._worker.id, joiner.members, joiner.founders, addresses, joiner.inheritance.spans, self
+            self._worker.id, joiner.members, joiner.founders, addresses, joiner.inheritance.spans, self, joiner.used
         )
         self.audience_changed(self._member.audience)
         self.members_changed(self._member.members)

@@ -50,7 +50,7 @@ MESSAGES: list[RescaleMessage] = [
     Done(TWO),
     Join(HOME),
     Refuse("no"),
-    Roster(7, ((ONE, HOME), (TWO, ("host", 0))), (ONE,)),
+    Roster(7, ((ONE, HOME), (TWO, ("host", 0))), (ONE,), (ONE, TWO)),
     Linked(),
     Admit(TWO, HOME, 4),
     ScopeState(3, ((1, 5, -2), (2, Product(5, 6), 2**40)), ((9, 0, 1),), ((1, 7), (2, 0))),
