@@ -11,6 +11,9 @@ from operators.control_input import ControlInput
 from routing.registry import commanded_on
 from routing.stewardship import Ownership, Stewardship
 
+SEE_OFF_S = 0.01
+"""How often the last ones are looked after, once the inputs have ended."""
+
 
 class Steward:
     """Sends, on a control stream, what workers that join or leave need: routing state and bins, or to be rid of them.
@@ -52,6 +55,17 @@ class Steward:
         due = self._stewardship.act(self._control.time, views)
         if due:
             self._control.send(*due)
+
+    def see_off(self) -> None:
+        """Let nobody else in or out, and go on until those that are on their way have what they need.
+
+        Call it once the inputs have ended, and close the control input afterwards.
+        """
+        self._worker.rescaling.close_turns()
+        while self.busy and self._worker.installed_dataflows():
+            self.act()
+            self._control.advance_to(self._control.time + 1)
+            self._worker.step_or_park(SEE_OFF_S)
 
     def _forget(self, members: Members) -> None:
         known: set[WorkerId] = {*members.workers}

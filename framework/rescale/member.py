@@ -69,6 +69,7 @@ class Member:
         self._admitted: WorkerId | None = None
         self._spans = {one: (first, end) for one, first, end in spans}
         self._lost_guests: dict[WorkerId, str] = {}
+        self._wants_to_leave = False
         self._draining: set[WorkerId] = set()
         """Leavers that are members no more and have not said farewell."""
         self._changes: list[Callable[[], None]] = []
@@ -100,13 +101,20 @@ class Member:
 
     def wish(self) -> None:
         """Ask for what is in the way of leaving to be removed."""
-        self._send(self.members.coordinator, Wish(self._worker))
+        for worker in self.members.workers:
+            self._send(worker, Wish(self._worker))
 
     def leave(self) -> None:
         """Ask for a turn to leave."""
         if len(self.members) == 1:
             raise PeerRefused("the last worker cannot leave; stop the job instead")
+        self._wants_to_leave = True
         self._send(self.members.coordinator, Ask(self._worker, self._worker))
+
+    def withdraw(self) -> None:
+        """Want no turn to leave any more."""
+        self._wants_to_leave = False
+        self._send(self.members.coordinator, Done(self._worker))
 
     # Messages
 
@@ -199,8 +207,11 @@ class Member:
         self._site.part_with(joiner)
 
     def _granted(self, worker: WorkerId) -> None:
+        if worker == self._worker and not self._wants_to_leave:
+            return  # withdrawn while this was on its way
         if worker == self._worker:
             if len(self.members) == 1:
+                self.withdraw()
                 raise PeerRefused("the last worker cannot leave; stop the job instead")
             for guest in list(self._guests):
                 self._turn_away(guest, f"worker {self._worker} is about to leave; join through another")

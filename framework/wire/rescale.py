@@ -187,7 +187,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """To the coordinator: `worker` wants to leave; whoever there moves bins, let it take its bins away."""
+    """To all members: `worker` wants to leave; whoever moves bins, let it take its bins away."""
 
     worker: WorkerId
 

@@ -40,7 +40,7 @@ class Rescaling:
         self.on_changed: list[Callable[[Members], None]] = []
         """Called with the members when they change."""
         self.on_wish: list[Callable[[WorkerId], None]] = []
-        """Called, on the oldest member, with a worker that wants to leave and has bins, say, that must go first."""
+        """Called with a worker that wants to leave and has bins, say, that must go first."""
         self.objections: list[Callable[[], str | None]] = []
         """Asked before this worker leaves: what is in the way, if anything."""
         self.inherited_bytes = 0
@@ -97,8 +97,8 @@ class Rescaling:
 
     @property
     def leaving(self) -> bool:
-        """Whether it is this worker's turn to leave, and it has not left."""
-        return self._member.leaving is not None and not self.gone
+        """Whether it is this worker's turn to leave."""
+        return self._member.leaving is not None
 
     @property
     def parted(self) -> bool:
@@ -215,6 +215,10 @@ class Rescaling:
         if reason is not None:
             raise GraphError(f"worker {self._worker.id} cannot leave yet: {reason}")
         self._member.leave()
+
+    def withdraw(self) -> None:
+        """Ask for a turn to leave no longer."""
+        self._member.withdraw()
 
     # Messages and steps
 
@@ -350,8 +354,6 @@ class Rescaling:
             callback(joiner)
 
     def wished(self, worker: WorkerId) -> None:
-        if not self.on_wish:
-            self.tell(f"worker {worker} wants to leave, and nothing on worker {self._worker.id} moves its bins")
         for callback in self.on_wish:
             callback(worker)
 

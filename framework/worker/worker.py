@@ -115,14 +115,34 @@ class Worker:
             self.rescaling.wish_to_leave()
         while self._dataflows and self.rescaling.objection() is not None:
             self.step_or_park()
-        if self._dataflows:
-            self.rescaling.begin_leave()
-        while self._dataflows or self.rescaling.leaving:
+        if not self._dataflows:
+            return  # the job has ended meanwhile
+        self.rescaling.begin_leave()
+        while not self.rescaling.gone:
+            if not self._dataflows and not self.rescaling.leaving:
+                self.rescaling.withdraw()
+                return  # the job has ended, and nobody grants turns any more
             self.step_or_park()
-            if self.rescaling.gone:
-                self.shut_down()
-                return
-        # The job has ended before its turn came.
+        self.shut_down()
+
+    def stay(self) -> bool:
+        """Take part until all dataflows are complete, or leave when asked to (SIGTERM); whether it has left.
+
+        For a worker that feeds nothing any more. One that cannot leave says why, and stays.
+        """
+        self.close_inputs()
+        self.can_leave = True
+        self.step_while(lambda: not self.asked_to_leave)
+        self.can_leave = False
+        if self._dataflows:
+            try:
+                self.rescaling.check_may_leave()
+            except GraphError as reason:
+                self.rescaling.tell(f"{reason}; a second SIGTERM stops it")
+                self.complete()
+                return False
+            self.leave()
+        return self.rescaling.gone
 
     # Building
 
