@@ -11,7 +11,7 @@ from framework.errors import DataflowMismatch, GraphError, PeerLost
 from framework.events import JoinPhase, MembersChanged
 from framework.membership import Address, Members, WorkerId
 from framework.progress.order import EPOCH_MAX, Time, linear_key
-from framework.progress.subgraph import Change, ProgressState, Subgraph
+from framework.progress.subgraph import Change, ProgressState
 from framework.rescale.joiner import Joiner, Phase
 from framework.rescale.leaver import Step
 from framework.rescale.member import Member
@@ -398,9 +398,3 @@ def _scope_state(channel: int, state: ProgressState) -> ScopeState:
         tuple((location, time, count) for (location, time), count in state.exits.items()),
         tuple(state.next_in.items()),
     )
-
-
-def all_scopes(root: Subgraph) -> list[Subgraph]:
-    """A scope and those within it."""
-    nested = [child.operator for child in root.children() if isinstance(child.operator, Subgraph)]
-    return [root, *(scope for one in nested for scope in all_scopes(one))]

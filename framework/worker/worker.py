@@ -18,12 +18,13 @@ from framework.errors import DataflowMismatch, GraphError, JobAborted, JobStoppe
 from framework.events import DataflowBuilt, DataflowFinished, Events, MessageReceived, MessageSent, Parked
 from framework.membership import Address, Members, WorkerId
 from framework.progress.domain import Domain, Region
+from framework.progress.explain import scopes_of
 from framework.progress.order import Time
 from framework.progress.subgraph import Change, ProgressState, Subgraph
 from framework.wire.container import Container
 from framework.wire.messages import Abort, Built, Data, Goodbye, Lost, Message, Progress
 from framework.worker.agenda import Agenda
-from framework.worker.rescaling import Rescaling, all_scopes
+from framework.worker.rescaling import Rescaling
 from framework.worker.switchboard import Switchboard
 from framework.worker.transport import Traffic, Transport
 
@@ -426,7 +427,7 @@ class Worker:
 
     def scopes_by_dataflow(self) -> dict[int, list[Subgraph]]:
         """The running scopes, nested ones included, of each dataflow."""
-        return {number: all_scopes(dataflow.root) for number, dataflow in self._dataflows.items()}
+        return {number: [*scopes_of(dataflow.root).values()] for number, dataflow in self._dataflows.items()}
 
     def fingerprints(self) -> dict[int, bytes]:
         """Those of the dataflows that were built here."""
