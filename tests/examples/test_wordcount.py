@@ -57,7 +57,8 @@ def test_workers_join_and_one_leaves_while_it_counts(tmp_path: Path):
     port = str(free_ports(4))
 
     def command(process: int, *flags: str) -> tuple[str | Path, ...]:
-        return example("wordcount.py", "--rounds", "30", "-n2", "-p", str(process), "--base-port", port, *flags)
+        arguments = ("--rounds", "30", "--epoch-lines", "100", "-n2", "-p", str(process), "--base-port", port)
+        return example("wordcount.py", *arguments, *flags)
 
     with (
         started(command(0), tmp_path) as first,
