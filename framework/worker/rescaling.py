@@ -199,6 +199,15 @@ class Rescaling:
                 f"with; put them on bins, or keep this worker"
             )
 
+    @property
+    def may_leave(self) -> bool:
+        """Whether this worker can leave, once nothing is in the way."""
+        try:
+            self.check_may_leave()
+        except GraphError:
+            return False
+        return True
+
     def objection(self) -> str | None:
         """What is in the way of leaving just now, if anything."""
         return next(filter(None, (objection() for objection in self.objections)), None)

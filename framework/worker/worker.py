@@ -365,6 +365,11 @@ class Worker:
 
     # Ending
 
+    @property
+    def leaves_when_asked(self) -> bool:
+        """Whether asking this worker to leave has an effect: its program looks out for that, or it joined and will."""
+        return (self.can_leave or self.rescaling.joined) and self.rescaling.may_leave
+
     def ask_to_leave(self) -> None:
         """Have the program leave when it looks at `asked_to_leave` next; may be called from any thread or handler."""
         self.asked_to_leave = True
@@ -392,7 +397,8 @@ class Worker:
         self.bootstrap()
         if not self.rescaling.gone:
             self.rescaling.check_built()
-            self.complete()
+            if not (self.rescaling.joined and self.stay()):
+                self.complete()
         self._broadcast(Goodbye())
         self.transport.flush()
         while not self.rescaling.gone and set(self.members.others(self.id)) - self._departed:
