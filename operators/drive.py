@@ -58,11 +58,11 @@ def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]], steward: Stewa
         epoch += 1
         for input in open_inputs.values():
             input.advance_to(epoch)
-        if steward is not None and flow.control is not None:
-            steward.act()
-            flow.control.advance_to(epoch)
+        if steward is not None:
+            steward.advance_to(epoch)
         worker.step()
-        worker.step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
+        step_while = worker.step_while if steward is None else steward.step_while
+        step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
 
 
 def epochs(records: Iterable[Any], epoch_records: int) -> Iterator[list[Any]]:

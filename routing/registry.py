@@ -32,6 +32,8 @@ class BinnedOperator:
     """How much state has left this worker so far."""
     eligible: Callable[[], frozenset[WorkerId]]
     """The workers that may own bins."""
+    decided: Callable[[], int]
+    """The last epoch with commands that was decided on here."""
     complete: Callable[[], int]
     """The least epoch that results may still come out at, on any worker: before it, all bins have arrived."""
     implied: bool

@@ -135,6 +135,7 @@ class OnBins:
             keys_per_bin=logic.shelf.bins,
             shipped_bytes=lambda: shipper.shipped_bytes,
             eligible=lambda: frozenset(compiler.eligible),
+            decided=lambda: compiler.through,
             complete=forwarder.complete,
             implied=self.implied,
         )

@@ -7,7 +7,7 @@ nothing that was sent is uncounted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from framework.errors import PeerLost, PeerRefused, ProtocolError
 from framework.membership import Address, Members, WorkerId
@@ -51,8 +51,8 @@ class Member:
         founders: tuple[WorkerId, ...],
         addresses: dict[WorkerId, Address],
         spans: Spans,
+        spent: Iterable[WorkerId],
         site: Site,
-        used: tuple[WorkerId, ...] = (),
     ) -> None:
         self.members = members
         self.founders = founders
@@ -62,8 +62,8 @@ class Member:
         self.turns = Turns(self._send, coordinating=members.workers[:1] == (worker,))
         self._worker = worker
         self._site = site
-        self._used = {*used, *members.workers, worker}
-        """All ids that the job has ever had: none is used twice."""
+        self.spent = {*spent, *members.workers, worker}
+        """All that were ever admitted: nobody can join under an id that others may have heard of."""
         self._guests: dict[WorkerId, Address] = {}
         """Joiners that wait for this worker to serve them."""
         self._admitted: WorkerId | None = None
@@ -194,8 +194,9 @@ class Member:
     # Joining
 
     def _invite(self, joiner: WorkerId, address: Address) -> None:
-        if self._is_taken(joiner):
-            reason = self._taken(joiner)
+        reason = self._unusable(joiner)
+        if reason is not None:
+            pass
         elif self.leaving is not None:
             reason = f"worker {self._worker} is about to leave; join through another"
         else:
@@ -205,6 +206,14 @@ class Member:
             return
         self._send(joiner, Refuse(reason))
         self._site.part_with(joiner)
+
+    def _unusable(self, joiner: WorkerId) -> str | None:
+        """Why nobody can join under this id, if so."""
+        if joiner in self.spent:
+            return f"this job has, or had, a worker {joiner}, and no number is used twice; use a higher process number"
+        if joiner < self.members.coordinator:
+            return f"the job's lowest worker is {self.members.coordinator}; use a higher process number"
+        return None
 
     def _granted(self, worker: WorkerId) -> None:
         if worker == self._worker and not self._wants_to_leave:
@@ -217,25 +226,16 @@ class Member:
                 self._turn_away(guest, f"worker {self._worker} is about to leave; join through another")
             self.leaving = Leaver(self._site, self._worker, self.members.others(self._worker))
             self._changes.append(self._leave_members)
-        elif worker in self._guests and not self._is_taken(worker):
+        elif worker in self._guests and (reason := self._unusable(worker)) is not None:
+            self._turn_away(worker, reason)
+        elif worker in self._guests:
             address = self._guests.pop(worker)
             members = tuple((member, self.addresses[member]) for member in self.members.workers)
-            roster = Roster(self.members.version, members, self.founders, tuple(sorted(self._used)))
+            roster = Roster(self.members.version, members, self.founders, tuple(sorted(self.spent)))
             self.serving = JoinServer(self._site, self._send, worker, address, roster)
             self._site.bound(worker)
-        elif worker in self._guests:
-            self._turn_away(worker, self._taken(worker))
         else:
             self._send(self.members.coordinator, Done(worker))
-
-    def _is_taken(self, joiner: WorkerId) -> bool:
-        return joiner in self._used or joiner < self.members.coordinator
-
-    def _taken(self, joiner: WorkerId) -> str:
-        return (
-            f"worker {joiner} cannot join: no id is used twice, and this job has had workers up to {max(self._used)}; "
-            f"use a higher process number"
-        )
 
     def _turn_away(self, guest: WorkerId, reason: str) -> None:
         del self._guests[guest]
@@ -245,7 +245,7 @@ class Member:
 
     def _admit(self, joiner: WorkerId, address: Address, first: int) -> None:
         self._admitted = joiner
-        self._used.add(joiner)
+        self.spent.add(joiner)
         self.addresses[joiner] = address
         self._spans[joiner] = (first, EPOCH_MAX)
         self._site.count(joiner, first, 1)

@@ -49,7 +49,7 @@ class Rescaling:
         """Workers that have joined since this one is here, and that every member's records may go to."""
         self._worker = worker
         spans = tuple((founder, 0, EPOCH_MAX) for founder in members.workers)
-        self._member = Member(worker.id, members, members.workers, addresses, spans, self)
+        self._member = Member(worker.id, members, members.workers, addresses, spans, (), self)
         self._audience = self._member.audience
         self._phases: list[tuple[Phase, float]] = []
 
@@ -268,7 +268,7 @@ class Rescaling:
     def _become_member(self, joiner: Joiner) -> None:
         addresses = {**joiner.addresses, self._worker.id: joiner.address}
         self._member = Member(
-            self._worker.id, joiner.members, joiner.founders, addresses, joiner.inheritance.spans, self, joiner.used
+            self._worker.id, joiner.members, joiner.founders, addresses, joiner.inheritance.spans, joiner.spent, self
         )
         self.audience_changed(self._member.audience)
         self.members_changed(self._member.members)

@@ -338,7 +338,16 @@ class Worker:
             case Abort(report):
                 raise JobAborted(report)
             case Lost(detail):
-                raise PeerLost(f"worker {self.id} lost worker {sender}: {detail}")
+                raise PeerLost(f"worker {self.id} lost worker {sender}: {detail}{self._how_far()}")
+
+    def _how_far(self) -> str:
+        """Up to where the dataflows are complete, for the report of a loss."""
+        least = [
+            f"dataflow {number} was complete before {min(times)}"
+            for number, state in self.progress_states().items()
+            if (times := [time for (_, time), count in state.pointstamps.items() if count > 0])
+        ]
+        return "".join(f"; {one}" for one in least)
 
     # Agreement on what was built
 

@@ -24,8 +24,9 @@ class Operators:
     keys_per_bin: float = 1.0
     sent: list[list[Instruction]] = field(default_factory=list)
 
-    def views(self, complete: int = EPOCH_MAX) -> list[Ownership]:
-        return [Ownership(table, frozenset(self.eligible), complete, self.keys_per_bin) for table in self.tables]
+    def views(self, complete: int = EPOCH_MAX, decided: int = EPOCH_MAX) -> list[Ownership]:
+        eligible = frozenset(self.eligible)
+        return [Ownership(table, eligible, decided, complete, self.keys_per_bin) for table in self.tables]
 
     def run(self, stewardship: Stewardship, epochs: int = 200) -> None:
         for epoch in range(epochs):
@@ -102,12 +103,24 @@ def test_operators_of_different_numbers_of_bins():
 
 
 def test_the_next_step_waits_until_the_last_is_complete():
-    operators = Operators([[ZERO, ONE] * 6], {ZERO, ONE})
+    operators = Operators([[ZERO, ONE] * 64], {ZERO, ONE, TWO})
     stewardship = Stewardship(ZERO)
     stewardship.joined(TWO)
-    assert stewardship.act(7, operators.views(7)) == [Bootstrap(ZERO, TWO)]
-    assert stewardship.act(8, operators.views(7)) == []
-    assert stewardship.act(9, operators.views(8)) == [Bootstrap(ZERO, TWO)], "refused, since nothing came of it"
+    assert stewardship.act(7, operators.views())
+    assert stewardship.act(8, operators.views(complete=7)) == []
+    assert stewardship.act(9, operators.views(complete=8))
+
+
+def test_a_bootstrap_waits_until_what_was_sent_is_decided_and_for_nothing_else():
+    """The joiner holds records back, so nothing may be complete before it has its routing state."""
+    operators = Operators([[ZERO, ONE] * 64], {ZERO, ONE, TWO})
+    stewardship = Stewardship(ZERO)
+    stewardship.joined(TWO)
+    assert stewardship.act(7, operators.views())
+    stewardship.joined(THREE)
+    assert stewardship.act(8, operators.views(complete=0, decided=6)) == []
+    assert stewardship.act(9, operators.views(complete=0, decided=7)) == [Bootstrap(ZERO, THREE)]
+    assert stewardship.act(10, operators.views(complete=0, decided=9)) == [Bootstrap(ZERO, THREE)], "it was refused"
 
 
 @pytest.mark.parametrize(
@@ -133,4 +146,15 @@ def test_without_operators_on_bins_there_is_nothing_to_command():
     stewardship = Stewardship(ZERO)
     stewardship.joined(TWO)
     assert stewardship.act(0, []) == []
+    assert not stewardship.busy
+
+
+def test_a_wish_to_leave_that_comes_before_the_news_of_the_join_is_granted():
+    operators = Operators([[ZERO, ONE] * 4], {ZERO, ONE})
+    stewardship = Stewardship(ZERO)
+    stewardship.wishes_to_leave(TWO)
+    assert stewardship.act(0, operators.views()) == []
+    stewardship.joined(TWO)
+    operators.run(stewardship)
+    assert operators.sent == [[Bootstrap(ZERO, TWO)], [Retire(TWO)]]
     assert not stewardship.busy
