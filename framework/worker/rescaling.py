@@ -16,7 +16,7 @@ from framework.rescale.joiner import Joiner, Phase
 from framework.rescale.leaver import Step
 from framework.rescale.member import Member
 from framework.rescale.site import Lent
-from framework.wire.messages import Abort, Data, Goodbye, Lost, Message, Progress, encode
+from framework.wire.messages import Abort, Data, Lost, Message, Progress, encode
 from framework.wire.rescale import Missing, ScopeState, SequenceNumbers, State
 
 if TYPE_CHECKING:
@@ -119,6 +119,15 @@ class Rescaling:
     def close_turns(self) -> None:
         """Let nobody else in or out, on the oldest member: the job is about to end."""
         self._member.turns.closed = True
+
+    @property
+    def engaged(self) -> bool:
+        """Whether somebody else joins or leaves and cannot do so without this worker."""
+        return self._member.engaged
+
+    def close(self) -> None:
+        """The job is done here: let nobody in any more."""
+        self._member.close()
 
     # Joining
 
@@ -237,9 +246,6 @@ class Rescaling:
             return False
         if isinstance(message, Progress):
             self._member.heard(sender, message)
-            return False
-        if isinstance(message, Goodbye) and self._member.leaving is not None:
-            self._member.leaving.peer_gone(sender)
             return False
         if self.joining:
             return self._receive_joining(sender, message)
