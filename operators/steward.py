@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from framework.membership import Members, WorkerId
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
 from operators.control_input import ControlInput
-from routing.registry import operators_on
+from routing.registry import commanded_on
 from routing.stewardship import Ownership, Stewardship
 
 LOOK_S = 0.01
@@ -42,9 +42,17 @@ class Steward:
 
     def act(self) -> bool:
         """Send what is due at the current epoch; whether anything is. Let the control input advance afterwards."""
+        if not self._stewardship.busy:
+            return False
         views = [
-            Ownership(operator.router.table_at(EPOCH_MAX), operator.eligible(), operator.decided())
-            for operator in operators_on(self._worker)
+            Ownership(
+                operator.router.table_at(EPOCH_MAX),
+                operator.eligible(),
+                decided=operator.decided(),
+                complete=operator.complete(),
+                keys_per_bin=_mean(operator.keys_per_bin().values()),
+            )
+            for operator in commanded_on(self._worker)
             if operator.router.ready
         ]
         due = self._stewardship.act(self._control.time, views)
@@ -77,3 +85,7 @@ class Steward:
         for worker in self._seen - known:
             self._stewardship.gone(worker)
         self._seen = known
+
+
+def _mean(keys: Collection[int]) -> float:
+    return sum(keys) / len(keys) if keys else 0.0

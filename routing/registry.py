@@ -34,6 +34,8 @@ class BinnedOperator:
     """The workers that may own bins."""
     decided: Callable[[], int]
     """The last epoch with commands that was decided on here."""
+    complete: Callable[[], int]
+    """The least epoch that results may still come out at, on any worker: before it, all bins have arrived."""
     implied: bool
     """Whether it listens to its job's own control stream because it was given no other."""
 

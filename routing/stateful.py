@@ -136,6 +136,7 @@ class OnBins:
             shipped_bytes=lambda: shipper.shipped_bytes,
             eligible=lambda: frozenset(compiler.eligible),
             decided=lambda: compiler.through,
+            complete=forwarder.complete,
             implied=self.implied,
         )
         enlist(worker, held, binned)

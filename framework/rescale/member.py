@@ -16,7 +16,7 @@ from framework.rescale.leaver import Leaver, Step
 from framework.rescale.server import JoinServer, Spans, Stage
 from framework.rescale.site import Lent, Site
 from framework.rescale.turns import Turns
-from framework.wire.messages import Abort, Lost, Message, Progress
+from framework.wire.messages import Abort, Goodbye, Lost, Message, Progress
 from framework.wire.rescale import (
     Admit,
     Ask,
@@ -72,7 +72,10 @@ class Member:
         self._wants_to_leave = False
         self._draining: set[WorkerId] = set()
         """Leavers that are members no more and have not said farewell."""
+        self._parting: set[WorkerId] = set()
+        """Leavers that have, and still listen for the answers."""
         self._changes: list[Callable[[], None]] = []
+        self._closed = False
 
     # What others want to know
 
@@ -153,6 +156,9 @@ class Member:
                 self.leaving.receive(sender, message)
             case Farewell():
                 self._part(sender)
+            case Goodbye():
+                self._parting.discard(sender)
+                return False
             case Lost(detail) if sender not in self.members.workers:
                 self._lost(sender, detail)
             case Abort(report) if sender not in self.members.workers:
@@ -177,7 +183,7 @@ class Member:
             for change in changes:
                 change()
         if self.leaving is not None:
-            if self.leaving.step is not Step.RELEASING:
+            if self.leaving.step is not Step.RELEASING and self._worker not in self.members.workers:
                 self.turns.hand_over(self.members.coordinator)
             self.leaving.go_on()
 
@@ -185,6 +191,17 @@ class Member:
     def attentive(self) -> bool:
         """Whether the end of a step matters."""
         return self.serving is not None or bool(self._changes) or self.leaving is not None
+
+    @property
+    def engaged(self) -> bool:
+        """Whether somebody else joins or leaves and cannot do so without this worker."""
+        return self.serving is not None or bool(self._draining or self._parting)
+
+    def close(self) -> None:
+        """The job is done here: serve no further joiner."""
+        self._closed = True
+        for guest in list(self._guests):
+            self._turn_away(guest, "the job is complete")
 
     def give_up(self, joiner: WorkerId, reason: str) -> None:
         """Let a join fail that this worker serves; for when it takes too long."""
@@ -199,6 +216,8 @@ class Member:
             pass
         elif self.leaving is not None:
             reason = f"worker {self._worker} is about to leave; join through another"
+        elif self._closed:
+            reason = "the job is complete"
         else:
             self._guests[joiner] = address
             self._site.tell(f"worker {joiner} asks to join through worker {self._worker}")
@@ -283,6 +302,7 @@ class Member:
             self._lost_guests[guest] = detail
         elif self._guests.pop(guest, None) is not None:
             self._send(self.members.coordinator, Done(guest))
+        self._parting.discard(guest)
         self._site.part_with(guest)
 
     def _fail(self, reason: str) -> None:
@@ -329,6 +349,7 @@ class Member:
         if leaver not in self._draining:
             raise ProtocolError(f"worker {leaver} says farewell and was not leaving")
         self._draining.discard(leaver)
+        self._parting.add(leaver)
         self.addresses.pop(leaver, None)
         self._send(leaver, Farewell())
         self._spans = {

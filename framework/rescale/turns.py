@@ -1,4 +1,4 @@
-"""One change of the membership at a time: the coordinator, the oldest member, grants turns in the order of asking.
+"""One change of the membership at a time: the coordinator, one of the members, grants turns in the order of asking.
 
 When the coordinator leaves, the next one takes over. For a moment workers may differ about who that is, so a worker
 that is asked before it knows keeps the question; and the leaver passes on what it was asked.

@@ -11,13 +11,13 @@ from framework.errors import DataflowMismatch, GraphError, PeerLost
 from framework.events import JoinPhase, MembersChanged
 from framework.membership import Address, Members, WorkerId
 from framework.progress.order import EPOCH_MAX, Time, linear_key
-from framework.progress.subgraph import Change, ProgressState, Subgraph
+from framework.progress.subgraph import Change, ProgressState
 from framework.rescale.joiner import Joiner, Phase
 from framework.rescale.leaver import Step
 from framework.rescale.member import Member
 from framework.rescale.site import Lent
-from framework.wire.messages import Abort, Data, Goodbye, Lost, Message, Progress
-from framework.wire.rescale import ScopeState, SequenceNumbers
+from framework.wire.messages import Abort, Data, Lost, Message, Progress, encode
+from framework.wire.rescale import Missing, ScopeState, SequenceNumbers, State
 
 if TYPE_CHECKING:
     from framework.worker.worker import Worker
@@ -43,6 +43,8 @@ class Rescaling:
         """Called with a worker that wants to leave and has bins, say, that must go first."""
         self.objections: list[Callable[[], str | None]] = []
         """Asked before this worker leaves: what is in the way, if anything."""
+        self.inherited_bytes = 0
+        """How much of progress a joiner was told."""
         self.complete: set[WorkerId] = set()
         """Workers that have joined since this one is here, and that every member's records may go to."""
         self._worker = worker
@@ -118,12 +120,23 @@ class Rescaling:
         """Let nobody else in or out, on the oldest member: the job is about to end."""
         self._member.turns.closed = True
 
+    @property
+    def engaged(self) -> bool:
+        """Whether somebody else joins or leaves and cannot do so without this worker."""
+        return self._member.engaged
+
+    def close(self) -> None:
+        """The job is done here: let nobody in any more."""
+        self._member.close()
+
     # Joining
 
     def begin_join(self, server: WorkerId, address: Address, reach: Callable[[dict[WorkerId, Address]], None]) -> None:
         """Ask `server` to be let in."""
         self._note(Phase.ASKING)
-        self.joiner = Joiner(self._worker.id, server, address, send=self.send, reach=reach, tell=self.tell)
+        self.joiner = Joiner(
+            self._worker.id, server, address, send=self.send, reach=reach, tell=self.tell, entered=self._note
+        )
 
     def initial_time(self, path: str, port: int, minimum: Time) -> tuple[bool, Time]:
         """Whether an output starts with a capability, and for which time."""
@@ -173,7 +186,6 @@ class Rescaling:
         """Ask to become a member, if the state has come and the program has built its dataflows on it."""
         if self.joiner is not None and self.learned:
             self.check_built()
-            self._note(Phase.ENLISTING)
             self.joiner.ready()
 
     def starters(self, dataflow: int) -> int:
@@ -195,6 +207,15 @@ class Rescaling:
                 f"worker {self._worker.id} cannot leave: {names} keep their keys on the workers that the job began "
                 f"with; put them on bins, or keep this worker"
             )
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether this worker can leave, once nothing is in the way."""
+        try:
+            self.check_may_leave()
+        except GraphError:
+            return False
+        return True
 
     def objection(self) -> str | None:
         """What is in the way of leaving just now, if anything."""
@@ -226,9 +247,6 @@ class Rescaling:
         if isinstance(message, Progress):
             self._member.heard(sender, message)
             return False
-        if isinstance(message, Goodbye) and self._member.leaving is not None:
-            self._member.leaving.peer_gone(sender)
-            return False
         if self.joining:
             return self._receive_joining(sender, message)
         return self._member.receive(sender, message)
@@ -243,15 +261,14 @@ class Rescaling:
     def _receive_joining(self, sender: WorkerId, message: Message) -> bool:
         joiner = self.joiner
         assert joiner is not None
-        before = joiner.phase
         match message:
             case Lost(detail) | Abort(detail):
                 raise PeerLost(f"worker {self._worker.id} could not join: it lost worker {sender}: {detail}")
+            case ScopeState() | State() | Missing():
+                self.inherited_bytes += len(encode(message))
         taken = joiner.receive(sender, message)
-        if joiner.phase is not before:
-            self._note(joiner.phase)
-            if joiner.phase is Phase.JOINED:
-                self._become_member(joiner)
+        if joiner.phase is Phase.JOINED:
+            self._become_member(joiner)
         return taken
 
     def _become_member(self, joiner: Joiner) -> None:
@@ -262,6 +279,13 @@ class Rescaling:
         self.audience_changed(self._member.audience)
         self.members_changed(self._member.members)
 
+    def phases(self) -> dict[str, float]:
+        """How long each phase of this worker's join took, in seconds."""
+        return {
+            str(phase.value): end_s - began_s
+            for (phase, began_s), (_, end_s) in zip(self._phases, self._phases[1:], strict=False)
+        }
+
     def _note(self, phase: Phase) -> None:
         now_s = self._worker.events.clock()
         if self._phases and self._worker.events.listening:
@@ -269,12 +293,12 @@ class Rescaling:
             self._worker.events.emit(JoinPhase(str(last.value), now_s - began_s))
         self._phases.append((phase, now_s))
         if phase is Phase.JOINED:
-            spent = [
-                f"{one.value} {1000 * (end_s - began_s):.1f}"
-                for (one, began_s), (_, end_s) in zip(self._phases, self._phases[1:], strict=False)
-            ]
+            spent = [f"{name} {1000 * spent_s:.1f}" for name, spent_s in self.phases().items()]
             total_ms = 1000 * (now_s - self._phases[0][1])
-            self.tell(f"worker {self._worker.id} is in after {total_ms:.1f} ms: {', '.join(spent)}")
+            self.tell(
+                f"worker {self._worker.id} is in after {total_ms:.1f} ms: {', '.join(spent)}; "
+                f"{self.inherited_bytes:,} bytes of progress state"
+            )
 
     # Site
 
@@ -389,9 +413,3 @@ def _scope_state(channel: int, state: ProgressState) -> ScopeState:
         tuple((location, time, count) for (location, time), count in state.exits.items()),
         tuple(state.next_in.items()),
     )
-
-
-def all_scopes(root: Subgraph) -> list[Subgraph]:
-    """A scope and those within it."""
-    nested = [child.operator for child in root.children() if isinstance(child.operator, Subgraph)]
-    return [root, *(scope for one in nested for scope in all_scopes(one))]

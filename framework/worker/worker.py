@@ -18,12 +18,13 @@ from framework.errors import DataflowMismatch, GraphError, JobAborted, JobStoppe
 from framework.events import DataflowBuilt, DataflowFinished, Events, MessageReceived, MessageSent, Parked
 from framework.membership import Address, Members, WorkerId
 from framework.progress.domain import Domain, Region
+from framework.progress.explain import scopes_of
 from framework.progress.order import Time
 from framework.progress.subgraph import Change, ProgressState, Subgraph
 from framework.wire.container import Container
 from framework.wire.messages import Abort, Built, Data, Goodbye, Lost, Message, Progress
 from framework.worker.agenda import Agenda
-from framework.worker.rescaling import Rescaling, all_scopes
+from framework.worker.rescaling import Rescaling
 from framework.worker.switchboard import Switchboard
 from framework.worker.transport import Traffic, Transport
 
@@ -58,6 +59,9 @@ class Worker:
         self._ready: set[int] = set()
         self._on_finish: list[Callable[[], None]] = []
         self._departed: set[WorkerId] = set()
+        """Those who have said goodbye."""
+        self._parted_from: set[WorkerId] = set()
+        """Those whom this worker has said goodbye to."""
         self._stopping: str | None = None
         self._unannounced: list[Built] = []
         self.stepping = False
@@ -332,7 +336,7 @@ class Worker:
                 self._compare(dataflow, sender, fingerprint)
             case Goodbye():
                 self._departed.add(sender)
-                if sender not in self.members.workers:
+                if sender not in self.members.workers and sender not in self.rescaling.audience:
                     self.transport.part_with(sender)
             case Abort(report):
                 raise JobAborted(report)
@@ -373,6 +377,11 @@ class Worker:
 
     # Ending
 
+    @property
+    def leaves_when_asked(self) -> bool:
+        """Whether asking this worker to leave has an effect: its program looks out for that, or it joined and will."""
+        return (self.can_leave or self.rescaling.joined) and self.rescaling.may_leave
+
     def ask_to_leave(self) -> None:
         """Have the program leave when it looks at `asked_to_leave` next; may be called from any thread or handler."""
         self.asked_to_leave = True
@@ -400,12 +409,27 @@ class Worker:
         self.bootstrap()
         if not self.rescaling.gone:
             self.rescaling.check_built()
-            self.complete()
-        self._broadcast(Goodbye())
-        self.transport.flush()
-        while not self.rescaling.gone and set(self.members.others(self.id)) - self._departed:
-            self.transport.park(None)
+            if not (self.rescaling.joined and self.stay()):
+                self.complete()
+        while not self.part():
+            self._park(None)
             self.step()
+
+    def part(self) -> bool:
+        """Say goodbye to those who have not heard it; whether they all have said theirs, or this worker has left.
+
+        While others join or leave, and this worker has to do with it, it says nothing yet: they need it.
+        """
+        self.rescaling.close()
+        if self.rescaling.engaged:
+            self.transport.flush()
+            return False
+        others = set(self.members.others(self.id))
+        for peer in sorted(others - self._parted_from):
+            self.transport.send(peer, Goodbye())
+            self._parted_from.add(peer)
+        self.transport.flush()
+        return self.rescaling.gone or not others - self._departed
 
     def abort(self, report: str) -> None:
         """Give everything up, and tell the peers that the job has failed; they end too."""
@@ -435,7 +459,7 @@ class Worker:
 
     def scopes_by_dataflow(self) -> dict[int, list[Subgraph]]:
         """The running scopes, nested ones included, of each dataflow."""
-        return {number: all_scopes(dataflow.root) for number, dataflow in self._dataflows.items()}
+        return {number: [*scopes_of(dataflow.root).values()] for number, dataflow in self._dataflows.items()}
 
     def fingerprints(self) -> dict[int, bytes]:
         """Those of the dataflows that were built here."""

@@ -57,7 +57,8 @@ def test_workers_join_and_one_leaves_while_it_counts(tmp_path: Path):
     port = str(free_ports(4))
 
     def command(process: int, *flags: str) -> tuple[str | Path, ...]:
-        return example("wordcount.py", "--rounds", "30", "-n2", "-p", str(process), "--base-port", port, *flags)
+        arguments = ("--rounds", "14", "--epoch-lines", "60", "-n2", "-p", str(process), "--base-port", port)
+        return example("wordcount.py", *arguments, *flags)
 
     with (
         started(command(0), tmp_path) as first,
@@ -72,7 +73,7 @@ def test_workers_join_and_one_leaves_while_it_counts(tmp_path: Path):
     assert [one.code for one in ended] == [0, 0, 0, 0], ended
     lines = ended[2].out.splitlines()
     assert counted(lines)[1:4] == [
-        "words                 800,370",
+        "words                 373,506",
         "distinct words          2,633",
         "differences                 0   (against a plain collections.Counter)",
     ]
