@@ -180,6 +180,13 @@ class Forget:
     joiner: WorkerId
 
 
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """A member to the server: I count on `joiner` no more."""
+
+    joiner: WorkerId
+
+
 # Leaving
 
 
@@ -220,6 +227,7 @@ RescaleMessage: TypeAlias = (
     | Enlisted
     | Joined
     | Forget
+    | Forgotten
     | Leaving
     | Released
     | Farewell
@@ -303,6 +311,7 @@ _SHAPES: dict[int, tuple[type[Any], tuple[Callable[[Any], Any], ...]]] = {
     35: (Leaving, (checks.natural,)),
     36: (Released, ()),
     37: (Farewell, ()),
+    38: (Forgotten, (_worker,)),
 }
 _KINDS = {kind: number for number, (kind, _) in _SHAPES.items()}
 
