@@ -26,6 +26,7 @@ from framework.wire.rescale import (
     Farewell,
     First,
     Forget,
+    Forgotten,
     Grant,
     Join,
     Joined,
@@ -70,6 +71,8 @@ class Member:
         self._spans = {one: (first, end) for one, first, end in spans}
         self._lost_guests: dict[WorkerId, str] = {}
         self._wants_to_leave = False
+        self._forgetting: set[WorkerId] = set()
+        """Members that have yet to forget a joiner whom this worker served."""
         self._draining: set[WorkerId] = set()
         """Leavers that are members no more and have not said farewell."""
         self._parting: set[WorkerId] = set()
@@ -149,7 +152,9 @@ class Member:
             case Wish(worker):
                 self._site.wished(worker)
             case Forget(joiner):
-                self._forget(joiner)
+                self._forget(joiner, server=sender)
+            case Forgotten(joiner):
+                self._forgotten(sender, joiner)
             case Leaving(built):
                 self._changes.append(lambda: self._release(sender, built))
             case Released() | Farewell() if self.leaving is not None:
@@ -195,7 +200,7 @@ class Member:
     @property
     def engaged(self) -> bool:
         """Whether somebody else joins or leaves and cannot do so without this worker."""
-        return self.serving is not None or bool(self._draining or self._parting)
+        return self.serving is not None or bool(self._forgetting or self._draining or self._parting)
 
     def close(self) -> None:
         """The job is done here: serve no further joiner."""
@@ -312,13 +317,21 @@ class Member:
         self._site.tell(f"worker {serving.joiner} does not join: {reason}")
         admitted = serving.stage is Stage.ADMITTED
         serving.give_up(reason)
-        if admitted:
-            for worker in self.members.workers:
-                self._send(worker, Forget(serving.joiner))
         self._site.part_with(serving.joiner)
-        self._send(self.members.coordinator, Done(serving.joiner))
+        if not admitted:
+            self._send(self.members.coordinator, Done(serving.joiner))
+            return
+        # The next turn may be another server's, whose words could overtake these.
+        self._forgetting = set(self.members.workers)
+        for worker in self.members.workers:
+            self._send(worker, Forget(serving.joiner))
 
-    def _forget(self, joiner: WorkerId) -> None:
+    def _forgotten(self, member: WorkerId, joiner: WorkerId) -> None:
+        self._forgetting.discard(member)
+        if not self._forgetting:
+            self._send(self.members.coordinator, Done(joiner))
+
+    def _forget(self, joiner: WorkerId, server: WorkerId) -> None:
         self._admitted = None
         first, _ = self._spans.pop(joiner)
         self._site.count(joiner, first, -1)
@@ -326,6 +339,7 @@ class Member:
         self.addresses.pop(joiner, None)
         self._site.audience_changed(self.audience)
         self._site.part_with(joiner)
+        self._send(server, Forgotten(joiner))
 
     # Leaving
 

@@ -190,7 +190,7 @@ class Invariants:
             absent = sum(
                 not worker.rescaling.joiner for worker in everyone.values() if worker.id not in dataflow.ever_built
             )
-            if absent:
+            if absent and dataflow.number not in self._abandoned:
                 # They will start with these capabilities; all others know that.
                 for scope in next(iter(dataflow.built.values())).all_scopes:
                     add_all(moment.existing[scope.path], scope.initial, absent)
@@ -310,7 +310,9 @@ class Invariants:
                 f"batch {sequence} of worker {sender} in scope {scope.path} is {known} to one worker and {changes} to "
                 f"worker {scope.worker}"
             )
-        if self._cluster.workers[scope.worker].rescaling.joiner and not any(moment.existing.values()):
+        dataflow = scope.path.split(".")[0]
+        left = any(counts for path, counts in moment.existing.items() if path.split(".")[0] == dataflow)
+        if self._cluster.workers[scope.worker].rescaling.joiner and not left:
             return  # it may have joined when the dataflow was complete
         for sender in self._cluster.workers:
             next_out = self._next_out.get((scope.path, sender), 0)

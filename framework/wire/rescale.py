@@ -182,6 +182,13 @@ class Forget:
     joiner: WorkerId
 
 
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """A member to the server: I count on `joiner` no more."""
+
+    joiner: WorkerId
+
+
 # Leaving
 
 
@@ -230,6 +237,7 @@ RescaleMessage: TypeAlias = (
     | Joined
     | Forget
     | Wish
+    | Forgotten
     | Leaving
     | Released
     | Farewell
@@ -314,6 +322,7 @@ _SHAPES: dict[int, tuple[type[Any], tuple[Callable[[Any], Any], ...]]] = {
     36: (Released, ()),
     37: (Farewell, ()),
     38: (Wish, (_worker,)),
+    39: (Forgotten, (_worker,)),
 }
 _KINDS = {kind: number for number, (kind, _) in _SHAPES.items()}
 

@@ -386,6 +386,11 @@ class Rescaling:
         self._worker.transport.part_with(peer)
 
     def quiescent(self) -> bool:
+        if any(isinstance(message, Data) for _, message in self._worker.early()):
+            raise GraphError(
+                f"worker {self._worker.id} cannot leave: records came for a dataflow that it has not built, and would "
+                f"be lost; build every dataflow of the job before worker.leave()"
+            )
         for scopes in self._worker.scopes_by_dataflow().values():
             for scope in scopes:
                 if any(

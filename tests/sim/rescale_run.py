@@ -3,6 +3,10 @@
 Every worker, the joiners included, feeds records that are exchanged, some of them around a loop, and told apart by
 epoch. Whatever happens, each record arrives once, at its own time, and before its time was said to be complete; and the
 run ends. `Invariants` watches the progress protocol below.
+
+In a second kind of run, workers build another dataflow at moments of their own, before, during and after joins and
+leaves. How many workers start it is then something that they learn of at different times, so of that dataflow only the
+above is claimed, not how its accounts add up on the way.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ class Outcome:
 class Run:
     """A cluster and what its programs sent and received."""
 
-    def __init__(self, seed: int, trace_moves: int) -> None:
+    def __init__(self, seed: int, trace_moves: int, second: bool) -> None:
         self.random = Random(seed)
         self.founders = self.random.choice((1, 2, 2, 2, 3, 3))
         self.cluster = SimulatedCluster(
@@ -59,11 +63,26 @@ class Run:
         self.ids = self.random.sample(range(self.founders, self.founders + 4), 4)
         self.joined = self.left = self.killed = 0
         self.leaving: set[WorkerId] = set()
+        self.second = second
+        self.second_has_records = self.random.random() < 0.7
+        """Without them, a worker may leave that has not built it."""
 
     def program(self, worker: Worker) -> Iterator[None]:
         """Build, become a member, feed, perhaps leave."""
         dice = Random(f"{self.seed}/{worker.index}")
-        numbers = Input[tuple[int, int]]("numbers")
+        numbers = self._build(worker, "numbers", loops=self.loops)
+        others: list[Input[tuple[int, int]]] = []
+        heritage = worker.rescaling.joiner.inheritance if worker.rescaling.joiner is not None else None
+        if heritage is not None and heritage.built > 1:
+            others.append(self._build(worker, "others", loops=False))
+        yield
+        while worker.rescaling.joining:
+            yield
+        self.joined += worker.rescaling.joined
+        yield from self._feed(worker, numbers, others, dice)
+
+    def _build(self, worker: Worker, name: str, *, loops: bool) -> Input[tuple[int, int]]:
+        numbers = Input[tuple[int, int]](name)
         complete: set[Time] = set()
 
         def check(input: InputHandle, output: OutputHandle, notificator: Notificator) -> None:
@@ -80,16 +99,25 @@ class Run:
 
         with worker.dataflow() as scope:
             stream = numbers.stream(scope).exchange(lambda row: row[0])
-            if self.loops:
+            if loops:
                 stream = stream.iterate(around)
             stream.unary_notify(check)
-        yield
-        while worker.rescaling.joining:
-            yield
-        self.joined += worker.rescaling.joined
-        yield from self._feed(worker, numbers, dice)
+        return numbers
 
-    def _feed(self, worker: Worker, numbers: Input[tuple[int, int]], dice: Random) -> Iterator[None]:
+    def _feed_others(self, worker: Worker, others: list[Input[tuple[int, int]]], dice: Random) -> None:
+        """Build the second dataflow, sooner or later, and feed it."""
+        if not others and dice.random() < 0.2:
+            others.append(self._build(worker, "others", loops=False))
+        elif others and not others[0].closed:
+            if self.second_has_records and dice.random() < 0.7:
+                row = (100 + dice.randrange(8), 0)
+                self.sent[others[0].time, row] += 1
+                others[0].send(row)
+            others[0].advance_to(others[0].time + 1)
+
+    def _feed(
+        self, worker: Worker, numbers: Input[tuple[int, int]], others: list[Input[tuple[int, int]]], dice: Random
+    ) -> Iterator[None]:
         while not numbers.closed and numbers.time < EPOCHS_MAX:
             for _ in range(dice.choice((0, 1, 1, 3))):
                 row = (dice.randrange(8), dice.randrange(3) if self.loops else 0)
@@ -97,13 +125,19 @@ class Run:
                 self.sent[numbers.time, arrives] += 1
                 numbers.send(row)
             numbers.flush()
+            if self.second:
+                self._feed_others(worker, others, dice)
             yield
             if self._should_leave(worker, dice):
-                yield from self._leave(worker, numbers)
+                if self.second and self.second_has_records and not others:
+                    others.append(self._build(worker, "others", loops=False))
+                yield from self._leave(worker, [numbers, *others])
                 return
             numbers.advance_to(numbers.time + dice.choice((1, 1, 2)))
             yield
             self._change(worker, dice)
+        if self.second and not others:
+            self._build(worker, "others", loops=False)
 
     def _change(self, worker: Worker, dice: Random) -> None:
         if self.joins and dice.random() < 0.2 and worker.id in worker.members.workers:
@@ -130,20 +164,23 @@ class Run:
         staying = [member for member in worker.members.workers if member not in self.leaving]
         return bool(self.leaves) and len(staying) > 1 and dice.random() < 0.15
 
-    def _leave(self, worker: Worker, numbers: Input[tuple[int, int]]) -> Iterator[None]:
+    def _leave(self, worker: Worker, inputs: list[Input[tuple[int, int]]]) -> Iterator[None]:
         self.leaves -= 1
         self.leaving.add(worker.id)
-        numbers.close()
+        for numbers in inputs:
+            numbers.close()
         worker.rescaling.begin_leave()
         while not worker.rescaling.gone:
             yield
         self.left += 1
 
 
-def run_seed(seed: int, *, trace_moves: int = 0) -> Outcome:
+def run_seed(seed: int, *, trace_moves: int = 0, second: bool = False) -> Outcome:
     """Raise unless everything holds on the way, and each record arrived once."""
-    run = Run(seed, trace_moves)
+    run = Run(seed, trace_moves, second)
     with Invariants(run.cluster) as invariants:
+        if second:
+            invariants.abandon(1)
         run.cluster.run(run.program, moves_max=30_000)
         invariants.check_ended()
     assert run.received == run.sent, f"too few {run.sent - run.received}, too many {run.received - run.sent}"

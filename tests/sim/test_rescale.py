@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from framework.errors import GraphError
+from framework.simulation.cluster import SimulatedCluster
+from framework.worker.worker import Worker
+from operators import Input
 from tests.sim.rescale_run import run_seed
 
 CHUNK = 40
@@ -19,3 +25,36 @@ def test_workers_join_leave_and_die_while_they_join(first: int, sim_seed: int | 
     assert sum(outcome.joined for outcome in outcomes) > CHUNK // 2, "hardly anybody joined"
     assert sum(outcome.left for outcome in outcomes) > CHUNK // 4, "hardly anybody left"
     assert sum(outcome.killed for outcome in outcomes) > 0, "nobody died"
+
+
+@pytest.mark.parametrize("first", range(0, 120, CHUNK))
+def test_dataflows_are_built_while_workers_join_and_leave(first: int, sim_seed: int | None, sim_trace: int):
+    if sim_seed is not None:
+        if first == 0:
+            run_seed(sim_seed, trace_moves=sim_trace, second=True)
+        return
+    outcomes = [run_seed(seed, second=True) for seed in range(first, first + CHUNK)]
+    assert sum(outcome.joined for outcome in outcomes) > CHUNK // 2, "hardly anybody joined"
+
+
+def test_a_worker_cannot_leave_with_records_of_a_dataflow_that_it_has_not_built():
+    def program(worker: Worker) -> Iterator[None]:
+        first, second = Input[int]("first"), Input[int]("second")
+        with worker.dataflow() as scope:
+            first.stream(scope)
+        if worker.index == 0:
+            with worker.dataflow() as scope:
+                second.stream(scope).exchange(lambda number: number)
+            second.send(1)
+            second.flush()
+            yield
+        else:
+            while not worker.early():
+                yield
+            first.close()
+            worker.rescaling.begin_leave()
+            while not worker.rescaling.gone:
+                yield
+
+    with pytest.raises(GraphError, match="worker 1 cannot leave: records came for a dataflow that it has not built"):
+        SimulatedCluster(workers=2, seed=1).run(program, moves_max=1_000)

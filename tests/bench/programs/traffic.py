@@ -1,4 +1,4 @@
-"""WordCount on every worker; prints the bytes of data and of progress that its links carried."""
+"""WordCount on every worker; prints the bytes of data and of progress that its links carried, and batches sent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def main(worker: Worker) -> None:
         worker.step_while(lambda: probe.less_than(lines.time))
     worker.complete()
     traffic = worker.traffic()
-    sys.stdout.write(json.dumps([traffic.data_bytes, traffic.progress_bytes]) + "\n")
+    batches = sum(worker.batches_sent().values()) * (worker.peers - 1)
+    sys.stdout.write(json.dumps([traffic.data_bytes, traffic.progress_bytes, batches]) + "\n")
 
 
 if __name__ == "__main__":
