@@ -31,20 +31,20 @@ def drive(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
     worker = flow.worker
     worker.bootstrap()
     if flow.commanding:
-        steward = Steward(worker, flow.control) if flow.control is not None else None
-        epoch = _feed(flow, sources, steward)
-        _see_off(flow, steward, epoch)
+        flow.steward = Steward(worker, flow.control) if flow.control is not None else None
+        epoch = _feed(flow, sources)
+        _see_off(flow, epoch)
         flow.end_commands()
         return
     flow.end_commands()
-    _feed(flow, sources, None)
+    _feed(flow, sources)
     worker.can_leave = True
     worker.step_while(lambda: not worker.asked_to_leave)
     if worker.asked_to_leave and worker.installed_dataflows():
         worker.leave()
 
 
-def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]], steward: Steward | None) -> int:
+def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> int:
     """Feed the inputs until their sources have ended; return the epoch of that."""
     worker, open_inputs = flow.worker, dict(flow.inputs)
     for name in flow.inputs.keys() - sources.keys():
@@ -63,26 +63,26 @@ def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]], steward: Stewa
         for input in open_inputs.values():
             input.advance_to(epoch)
         if flow.commanding:
-            _advance(flow, steward, epoch)
+            _advance(flow, epoch)
         worker.step()
         worker.step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
     return epoch
 
 
-def _advance(flow: Flow, steward: Steward | None, epoch: int) -> None:
+def _advance(flow: Flow, epoch: int) -> None:
     if flow.control is not None:
-        if steward is not None:
-            steward.act()
+        if flow.steward is not None:
+            flow.steward.act()
         flow.control.advance_to(epoch)
 
 
-def _see_off(flow: Flow, steward: Steward | None, epoch: int) -> None:
-    """Nobody joins or leaves from here on; who is on its way in or out gets the commands that it needs."""
+def _see_off(flow: Flow, epoch: int) -> None:
+    """Nobody joins from here on; who is on its way in or out gets the commands that it needs."""
     worker = flow.worker
     worker.rescaling.close_turns()
-    while steward is not None and steward.busy and worker.installed_dataflows():
+    while flow.steward is not None and flow.steward.busy and worker.installed_dataflows():
         epoch += 1
-        _advance(flow, steward, epoch)
+        _advance(flow, epoch)
         worker.step_or_park(SEE_OFF_S)
 
 

@@ -16,11 +16,12 @@ from functools import partial
 from typing import TypeVar
 
 from framework.dataflow.scope import Scope
-from framework.errors import ConfigError, JobStopped, PeersUnreachable
+from framework.errors import ConfigError, JobAborted, JobStopped, PeersUnreachable
 from framework.launch import local
 from framework.launch.agent import Agent
 from framework.launch.config import Config, Spawned, inherited_listener, parse, usage, with_spawned
 from framework.launch.link import Link
+from framework.launch.news import tell_join
 from framework.launch.plane import ControlPlane
 from framework.launch.report import render, worst
 from framework.launch.signals import Stop, exit_code
@@ -39,6 +40,9 @@ STOP_GRACE_S = 5.0
 """How long threads have to get to their next step after a request to stop."""
 
 JOIN_POLL_S = 0.5
+
+JOIN_TURN_S = 0.002
+"""How often a worker looks whether those before it in its process have joined."""
 
 JOIN_PATIENCE_S = 120.0
 """How long a joiner waits for its turn and for what it must know."""
@@ -81,8 +85,9 @@ def execute_from_args(
     _show_log()
     if spawned is not None:
         config = with_spawned(config, spawned)
-        local.live_as_child(spawned)
     with stop.on_signals():
+        if spawned is not None:
+            local.live_as_child(spawned)
         try:
             if config.process is None or (plane is not None and spawned is None and not config.by_hand):
                 local.run_processes(config, stop, plane)
@@ -119,6 +124,9 @@ def _execute(
     mesh = _mesh(config, secret, inherited_listener(spawned) if spawned else None, lambda: stop.reason is not None)
     try:
         workers = _workers(config, args, mesh)
+        if spawned is not None and config.join is not None:
+            for worker in workers:
+                tell_join(spawned, worker)
         if spawned is not None and plane is not None:
             Agent(Link(socket.socket(fileno=spawned.link_fd)), workers, plane.answer).start()
         return _run_workers(main, config, workers, stop, mesh)
@@ -160,6 +168,7 @@ def _run_workers(
     def run(worker: Worker, endpoint: Endpoint) -> None:
         try:
             if config.join is not None:
+                _await_turn(worker, workers, errors)
                 _join(worker, WorkerId(config.server * config.threads), config.address)
             result = main(worker)
             worker.finish()
@@ -176,6 +185,15 @@ def _run_workers(
     if errors:
         raise worst(errors)
     return [results[worker.id] for worker in workers]
+
+
+def _await_turn(worker: Worker, workers: Sequence[Worker], errors: Sequence[BaseException]) -> None:
+    """Let the workers of a process join in the order of their ids: one that overtook another would shut it out."""
+    for earlier in workers[: workers.index(worker)]:
+        while not earlier.rescaling.joined:
+            if errors:
+                raise JobAborted(f"worker {worker.id} does not join: worker {earlier.id} of its process could not")
+            time.sleep(JOIN_TURN_S)
 
 
 def _join(worker: Worker, server: WorkerId, address: Address) -> None:

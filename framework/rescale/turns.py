@@ -24,7 +24,7 @@ class Turns:
     current: Ask | None = None
     coordinating: bool = False
     closed: bool = False
-    """Whether nobody gets a turn any more: the job is about to end."""
+    """Whether nobody is let in any more, since the job is about to end. Who leaves has given its bins up, and may."""
     _waiting: deque[Ask] = field(default_factory=deque)
 
     def coordinate(self, current: Ask) -> None:
@@ -56,7 +56,10 @@ class Turns:
             self.send(coordinator, self._waiting.popleft())
 
     def _grant(self) -> None:
-        if self.coordinating and not self.closed and self.current is None and self._waiting:
-            ask = self._waiting.popleft()
+        if not self.coordinating or self.current is not None:
+            return
+        ask = next((ask for ask in self._waiting if not self.closed or ask.requester == ask.worker), None)
+        if ask is not None:
+            self._waiting.remove(ask)
             self.current = ask
             self.send(ask.requester, Grant(ask.worker))

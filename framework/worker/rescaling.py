@@ -50,6 +50,8 @@ class Rescaling:
         self._member = Member(worker.id, members, members.workers, addresses, spans, self)
         self._audience = self._member.audience
         self._phases: list[tuple[Phase, float]] = []
+        self._asked = False
+        """Whether this worker has asked for a turn to leave."""
 
     # What the worker wants to know
 
@@ -102,7 +104,7 @@ class Rescaling:
     @property
     def active(self) -> bool:
         """Whether something is under way that needs this worker to step."""
-        return self.joining or self._member.attentive
+        return self.joining or self._asked or self._member.attentive
 
     @property
     def changing(self) -> bool:
@@ -110,7 +112,7 @@ class Rescaling:
         return self._member.turns.current is not None
 
     def close_turns(self) -> None:
-        """Let nobody else in or out, on the oldest member: the job is about to end."""
+        """Let nobody else in, on the oldest member: the job is about to end."""
         self._member.turns.closed = True
 
     # Joining
@@ -206,6 +208,7 @@ class Rescaling:
         reason = self.objection()
         if reason is not None:
             raise GraphError(f"worker {self._worker.id} cannot leave yet: {reason}")
+        self._asked = True
         self._member.leave()
 
     # Messages and steps

@@ -368,6 +368,8 @@ def test_the_doctor_finds_what_hides_our_packages(tmp_path: Path):
     assert "bad   routing.py in this directory hides Hailer's package from jobs here; rename it" in ill.out
 
 
-@pytest.mark.parametrize("command", ["run", "status", "explain", "move", "map", "rebalance", "cancel", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["run", "status", "explain", "move", "map", "rebalance", "cancel", "scale", "leave", "doctor"]
+)
 def test_every_command_has_help_with_an_example(tmp_path: Path, command: str):
     assert f"example: hailer {command}" in ask(tmp_path, command, "--help")
