@@ -6,6 +6,15 @@
 Each worker reads its share of every epoch's lines. A word's count lives in the bin that the word's hash names, and the
 bin on a worker: at every tenth epoch bins change hands, and once all of them do. Meanwhile the same words are counted
 without bins, and the two are compared, epoch by epoch, within the dataflow.
+
+Started one by one, processes can be joined by others while they run:
+
+    python examples/wordcount.py -n2 -w1 -p0                        # in one terminal
+    python examples/wordcount.py -n2 -w1 -p1                        # in another
+    python examples/wordcount.py -n2 -w1 -p2 --join 0 --nn 3        # later, in a third
+
+The third reads no lines. It receives its share of the bins, and gives it back before it leaves, on SIGTERM. The first
+two stay: the counts without bins are theirs.
 """
 
 from __future__ import annotations
@@ -19,15 +28,13 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from framework.launch.config import add_flags
-from framework.membership import WorkerId
-from operators import BinOptions, ControlInput, Input, Probe, Worker, execute_from_args, to_stream
+from framework.membership import Members, WorkerId
+from operators import BinOptions, ControlInput, Input, Probe, Steward, Worker, execute_from_args, to_stream
 from routing.bins import BinId
-from routing.commands import Move
+from routing.commands import Configuration, Move
 from routing.forwarder import Report
-from routing.router import Installation
 
 ALICE = Path(__file__).parent / "data" / "alice.txt"
 BINS = 64
@@ -40,7 +47,7 @@ def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
 
 
 def main(worker: Worker, text: Text) -> None:
-    lines, control, probe, totals, moved = Input[str]("lines"), ControlInput(), Probe(), dict[str, int](), Moved()
+    lines, control, probe, totals, moved = Input[str]("lines"), ControlInput(), Probe(), dict[str, int](), Moved(worker)
     with worker.dataflow("wordcount") as scope:
         pairs = lines.stream(scope).flat_map(words).map(lambda word: (word, 1))
         counts = pairs.stateful_state_machine(
@@ -53,46 +60,65 @@ def main(worker: Worker, text: Text) -> None:
         )
 
     started_s = time.monotonic()
-    for epoch, rows in enumerate(text.epochs()):
-        if worker.index == 0:
-            command(control, epoch, worker.peers)
-        lines.send_batch(rows[worker.index :: worker.peers])
-        lines.advance_to(epoch + 1)
-        control.advance_to(epoch + 1)
-        worker.step_while(lambda: probe.less_than(lines.time - EPOCHS_AHEAD_MAX))
-        show_progress(worker, f"{probe.frontier()[0]} epochs are complete on all workers, {epoch + 1} are sent")
-    epochs = lines.time
-    worker.complete()
+    if worker.bootstrap():
+        if worker.stay():
+            return
+    else:
+        feed(worker, text, lines, control, probe)
     seconds = time.monotonic() - started_s
 
     with worker.dataflow("gather") as scope:
         gathered = to_stream(scope, totals.items()).exchange(lambda _: 0).extract()
-        moves = to_stream(scope, [moved.bins]).exchange(lambda _: 0).extract()
     worker.complete()
     show_progress(worker, "checking every count")
     if worker.index == 0:
         final: dict[str, int] = {}
         keep(final, gathered.rows())
-        check(final, text, epochs, seconds, Moves(worker.peers, sum(moves.rows())))
+        check(final, text, seconds, moved)
 
 
-def command(control: ControlInput, epoch: int, workers: int) -> None:
+def feed(worker: Worker, text: Text, lines: Input[str], control: ControlInput, probe: Probe) -> None:
+    """Send this worker's share of the lines; the first worker also commands the bins, and looks after joiners."""
+    readers = worker.peers
+    steward = Steward(worker, control) if worker.index == 0 else None
+    for epoch, rows in enumerate(text.epochs()):
+        if steward is not None:
+            if not steward.busy:
+                command(control, epoch, worker.members.workers)
+            steward.act()
+        lines.send_batch(rows[worker.index :: readers])
+        lines.advance_to(epoch + 1)
+        control.advance_to(epoch + 1)
+        worker.step_while(lambda: probe.less_than(lines.time - EPOCHS_AHEAD_MAX))
+        show_progress(worker, f"{probe.frontier()[0]} epochs are complete on all workers, {epoch + 1} are sent")
+    lines.close()
+    if steward is not None:
+        steward.see_off()
+    worker.complete()
+
+
+def command(control: ControlInput, epoch: int, workers: tuple[WorkerId, ...]) -> None:
     """Say who owns which bins from `epoch` on: now and then a few change hands, and once all of them."""
     if epoch == 25:
-        control.map([(bin_id + 1) % workers for bin_id in range(BINS)])
+        control.map([workers[(bin_id + 1) % len(workers)] for bin_id in range(BINS)])
     elif epoch % 10 == 5:
-        control.send(*(Move(BinId((epoch + n) % BINS), WorkerId((epoch // 10 + n) % workers)) for n in range(8)))
+        control.send(*(Move(BinId((epoch + n) % BINS), workers[(epoch // 10 + n) % len(workers)]) for n in range(8)))
 
 
 class Moved:
-    """How many bins left this worker."""
+    """How many bins changed hands, and how many workers there were at most."""
 
-    def __init__(self) -> None:
+    def __init__(self, worker: Worker) -> None:
         self.bins = 0
+        self.workers = worker.peers
+        worker.rescaling.on_changed.append(self.members_changed)
 
     def note(self, outcome: Report) -> None:
-        if isinstance(outcome, Installation):
-            self.bins += len(outcome.ships)
+        if isinstance(outcome, Configuration):
+            self.bins += len(outcome.moves)
+
+    def members_changed(self, members: Members) -> None:
+        self.workers = max(self.workers, len(members))
 
 
 def keep(totals: dict[str, int], rows: Iterable[tuple[str, int]]) -> None:
@@ -132,14 +158,7 @@ def show_progress(worker: Worker, text: str) -> None:
         print(f"\r\x1b[K{text}", end="", flush=True)
 
 
-class Moves(NamedTuple):
-    """Between how many workers how many bins moved."""
-
-    workers: int
-    bins: int
-
-
-def check(totals: dict[str, int], text: Text, epochs: int, seconds: float, moves: Moves) -> None:
+def check(totals: dict[str, int], text: Text, seconds: float, moved: Moved) -> None:
     """Print what was counted, and raise if a plain loop over the same text counts otherwise."""
     expected = Counter(word for line in text.lines() for word in words(line))
     differences = {word for word in totals.keys() | expected.keys() if totals.get(word) != expected.get(word)}
@@ -147,11 +166,11 @@ def check(totals: dict[str, int], text: Text, epochs: int, seconds: float, moves
     if sys.stdout.isatty():
         print("\r\x1b[K", end="")
     print(f"text             {text.path.name}, {text.rounds} time{'s' * (text.rounds != 1)}")
-    print(f"workers          {moves.workers:>12,}")
-    print(f"epochs           {epochs:>12,}")
+    print(f"workers          {moved.workers:>12,}")
+    print(f"epochs           {sum(1 for _ in text.epochs()):>12,}")
     print(f"words            {total:>12,}")
     print(f"distinct words   {len(totals):>12,}")
-    print(f"bins moved       {moves.bins:>12,}")
+    print(f"bins moved       {moved.bins:>12,}")
     print(f"seconds          {seconds:>12.1f}")
     print(f"words/s          {total / seconds:>12,.0f}")
     print(f"differences      {len(differences):>12,}   (against a plain collections.Counter)")

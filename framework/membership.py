@@ -32,13 +32,13 @@ class Members:
 
     @property
     def coordinator(self) -> WorkerId:
-        """The member that says whose turn it is to join or leave: the oldest, since ids only grow."""
+        """The member that says whose turn it is to join or leave: the one with the least id, which no joiner has."""
         return self.workers[0]
 
     def joined_by(self, worker: WorkerId) -> Members:
         """The members once `worker` is one."""
-        assert worker > self.workers[-1], (worker, self)
-        return Members(self.version + 1, (*self.workers, worker))
+        assert worker not in self.workers, (worker, self)
+        return Members(self.version + 1, tuple(sorted((*self.workers, worker))))
 
     def left_by(self, worker: WorkerId) -> Members:
         """The members once `worker` is none."""

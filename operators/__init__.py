@@ -20,6 +20,7 @@ from operators.process import Process, Timers, process
 from operators.replay import replay
 from operators.source import source
 from operators.stateful_join import WithinEventTime
+from operators.steward import Steward
 from operators.stream import Stream
 from operators.to_stream import to_stream
 from operators.unordered_input import UnorderedInput, unordered_input
@@ -61,6 +62,7 @@ __all__ = [
     "Process",
     "Product",
     "RocksStore",
+    "Steward",
     "Stream",
     "Timers",
     "UnorderedInput",

@@ -15,9 +15,6 @@ from framework.errors import ConfigError
 from operators.flow import Flow
 from operators.steward import Steward
 
-SEE_OFF_S = 0.01
-"""How often the last ones are looked after, once the inputs have ended."""
-
 EPOCHS_AHEAD_MAX = 16
 """How many epochs a source may be ahead of the outputs."""
 
@@ -32,20 +29,19 @@ def drive(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
     worker.bootstrap()
     if flow.commanding:
         flow.steward = Steward(worker, flow.control) if flow.control is not None else None
-        epoch = _feed(flow, sources)
-        _see_off(flow, epoch)
+        _feed(flow, sources)
+        if flow.steward is not None:
+            flow.steward.see_off()
+        worker.rescaling.close_turns()
         flow.end_commands()
         return
     flow.end_commands()
     _feed(flow, sources)
-    worker.can_leave = True
-    worker.step_while(lambda: not worker.asked_to_leave)
-    if worker.asked_to_leave and worker.installed_dataflows():
-        worker.leave()
+    worker.stay()
 
 
-def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> int:
-    """Feed the inputs until their sources have ended; return the epoch of that."""
+def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
+    """Feed the inputs until their sources have ended."""
     worker, open_inputs = flow.worker, dict(flow.inputs)
     for name in flow.inputs.keys() - sources.keys():
         open_inputs.pop(name).close()
@@ -62,28 +58,11 @@ def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> int:
         epoch += 1
         for input in open_inputs.values():
             input.advance_to(epoch)
-        if flow.commanding:
-            _advance(flow, epoch)
+        if flow.steward is not None and flow.control is not None:
+            flow.steward.act()
+            flow.control.advance_to(epoch)
         worker.step()
         worker.step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
-    return epoch
-
-
-def _advance(flow: Flow, epoch: int) -> None:
-    if flow.control is not None:
-        if flow.steward is not None:
-            flow.steward.act()
-        flow.control.advance_to(epoch)
-
-
-def _see_off(flow: Flow, epoch: int) -> None:
-    """Nobody joins from here on; who is on its way in or out gets the commands that it needs."""
-    worker = flow.worker
-    worker.rescaling.close_turns()
-    while flow.steward is not None and flow.steward.busy and worker.installed_dataflows():
-        epoch += 1
-        _advance(flow, epoch)
-        worker.step_or_park(SEE_OFF_S)
 
 
 def epochs(records: Iterable[Any], epoch_records: int) -> Iterator[list[Any]]:

@@ -23,7 +23,7 @@ from framework.dataflow.handle import InputHandle, OutputHandle, Pusher
 from framework.dataflow.operator import BuiltOperator
 from framework.dataflow.pact import Channel, deliver
 from framework.membership import Members, WorkerId
-from framework.progress.order import Time
+from framework.progress.order import EPOCH_MAX, Time
 from framework.wire import codec
 from routing.bins import Bins
 from routing.commands import (
@@ -238,6 +238,12 @@ class Forwarder:
                 f"worker {self._router.worker} joined and received records, but never a Bootstrap, and the control "
                 f"stream has ended; send one after a worker has joined (`ControlInput.bootstrap`), before closing it"
             )
+
+    def complete(self) -> int:
+        """The least epoch that results may still come out at, on any worker."""
+        return min(
+            (time for time in self._inputs.feedback.frontier.frontier() if isinstance(time, int)), default=EPOCH_MAX
+        )
 
     def objection(self) -> str | None:
         """Why this worker cannot leave: until it has retired, and all that was before that is over."""

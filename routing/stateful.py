@@ -136,6 +136,7 @@ class OnBins:
             shipped_bytes=lambda: shipper.shipped_bytes,
             received_bytes=lambda: host.received_bytes,
             eligible=lambda: frozenset(compiler.eligible),
+            complete=forwarder.complete,
             decided=lambda: compiler.through,
             implied=self.implied,
         )

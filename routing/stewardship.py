@@ -1,8 +1,9 @@
 """What must be commanded so that workers can join and leave: routing state and bins for the one, none for the other.
 
 Pure: the driver (`operators.steward`) tells who has joined and who wishes to leave, shows the tables of the operators,
-and sends what `act` returns, at most one set per epoch. What was sent is waited for until it is decided, and what was
-refused, because something else was commanded at the same epoch, is simply due again.
+and sends what `act` returns, at most one set per epoch. What was sent is waited for until its epoch is complete, so
+that one small step at a time is felt; what was refused, because something else was commanded at the same epoch, is
+simply due again.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from framework.membership import WorkerId
+from framework.progress.order import EPOCH_MAX
 from routing.bins import BinId
 from routing.commands import Bootstrap, Instruction, Move, Retire
 
-BINS_PER_EPOCH = 16
-"""How many bins change hands at once: a step of the length that Megaphone calls batched."""
+KEYS_PER_STEP = 4_000
+"""About so many keys change hands at once: what a worker ships in about ten milliseconds."""
+
+BINS_PER_STEP_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +31,17 @@ class Ownership:
     """Of each bin, once all that was decided is installed."""
     eligible: frozenset[WorkerId]
     """Who may own bins."""
-    decided: int
-    """The last epoch with commands that was decided on."""
+    complete: int
+    """All earlier epochs are: their bins have arrived, and their results are out."""
+    keys_per_bin: float = 0.0
+    """About how many there are."""
+    decided: int = EPOCH_MAX
+    """All commands of earlier epochs, and of this one, are decided on."""
+
+    @property
+    def bins_per_step(self) -> int:
+        """How many bins may change hands at once."""
+        return max(1, min(BINS_PER_STEP_MAX, int(KEYS_PER_STEP / max(1.0, self.keys_per_bin))))
 
 
 @dataclass(slots=True)
@@ -73,16 +86,23 @@ class Stewardship:
             self._leavers.clear()
         if not self.busy or any(operator.decided < self._sent_at for operator in operators):
             return []
-        due = self._for_joiners(operators) or self._for_leavers(operators)
+        due = self._bootstrap(operators)
+        if not due and all(operator.complete > self._sent_at for operator in operators):
+            due = self._for_joiners(operators) or self._for_leavers(operators)
         if due:
             self._sent_at = epoch
         return due
 
+    def _bootstrap(self, operators: Sequence[Ownership]) -> list[Instruction]:
+        """Routing state for a joiner. It holds records back until it has that, so no epoch completes before."""
+        for joiner in self._joiners:
+            if any(joiner not in operator.eligible for operator in operators):
+                return [Bootstrap(self.worker, joiner)]
+        return []
+
     def _for_joiners(self, operators: Sequence[Ownership]) -> list[Instruction]:
         while self._joiners:
             joiner = self._joiners[0]
-            if any(joiner not in operator.eligible for operator in operators):
-                return [Bootstrap(self.worker, joiner)]
             for operator in operators if joiner not in self._leavers else ():
                 moves = _fill(joiner, operator, self._staying(operator))
                 if moves:
@@ -113,7 +133,7 @@ def _fill(joiner: WorkerId, operator: Ownership, staying: Sequence[WorkerId]) ->
         bins.setdefault(owner, []).append(BinId(index))
     lacking = len(operator.owners) // max(1, len(staying)) - len(bins.get(joiner, ()))
     moves: list[Instruction] = []
-    for _ in range(min(lacking, BINS_PER_EPOCH)):
+    for _ in range(min(lacking, operator.bins_per_step)):
         richest = max((worker for worker in bins if worker != joiner), key=lambda worker: (len(bins[worker]), -worker))
         moves.append(Move(bins[richest].pop(), joiner))
     return moves
@@ -125,7 +145,7 @@ def _empty(leaver: WorkerId, operator: Ownership, staying: Sequence[WorkerId]) -
     load.update(owner for owner in operator.owners if owner in load)
     moves: list[Instruction] = []
     for index, owner in enumerate(operator.owners):
-        if owner == leaver and load and len(moves) < BINS_PER_EPOCH:
+        if owner == leaver and load and len(moves) < operator.bins_per_step:
             poorest = min(load, key=lambda worker: (load[worker], worker))
             load[poorest] += 1
             moves.append(Move(BinId(index), poorest))

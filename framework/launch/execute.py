@@ -16,7 +16,7 @@ from functools import partial
 from typing import TypeVar
 
 from framework.dataflow.scope import Scope
-from framework.errors import ConfigError, JobAborted, JobStopped, PeersUnreachable
+from framework.errors import ConfigError, JobStopped, PeersUnreachable
 from framework.launch import local
 from framework.launch.agent import Agent
 from framework.launch.config import Config, Spawned, inherited_listener, parse, usage, with_spawned
@@ -40,9 +40,6 @@ STOP_GRACE_S = 5.0
 """How long threads have to get to their next step after a request to stop."""
 
 JOIN_POLL_S = 0.5
-
-JOIN_TURN_S = 0.002
-"""How often a worker looks whether those before it in its process have joined."""
 
 JOIN_PATIENCE_S = 120.0
 """How long a joiner waits for its turn and for what it must know."""
@@ -168,7 +165,6 @@ def _run_workers(
     def run(worker: Worker, endpoint: Endpoint) -> None:
         try:
             if config.join is not None:
-                _await_turn(worker, workers, errors)
                 _join(worker, WorkerId(config.server * config.threads), config.address)
             result = main(worker)
             worker.finish()
@@ -185,15 +181,6 @@ def _run_workers(
     if errors:
         raise worst(errors)
     return [results[worker.id] for worker in workers]
-
-
-def _await_turn(worker: Worker, workers: Sequence[Worker], errors: Sequence[BaseException]) -> None:
-    """Let the workers of a process join in the order of their ids: one that overtook another would shut it out."""
-    for earlier in workers[: workers.index(worker)]:
-        while not earlier.rescaling.joined:
-            if errors:
-                raise JobAborted(f"worker {worker.id} does not join: worker {earlier.id} of its process could not")
-            time.sleep(JOIN_TURN_S)
 
 
 def _join(worker: Worker, server: WorkerId, address: Address) -> None:

@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM: the first asks the workers to end, the second ends the process at once.
 
-Where the program leaves when it is asked to (`Worker.can_leave`), the first SIGTERM asks for that, and the next is the
-first of the above.
+Where workers leave when they are asked to (`Worker.leaves_when_asked`: those that have joined, and those whose program
+looks out for it), the first SIGTERM asks for that, and the next is the first of the above.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Stop:
 
     def _ask_to_leave(self) -> bool:
         """Whether leaving is the thing to do, and was not asked for yet."""
-        if not self._workers or not all(worker.can_leave for worker in self._workers):
+        if not self._workers or not all(worker.leaves_when_asked for worker in self._workers):
             return False
         if any(worker.asked_to_leave for worker in self._workers):
             return False

@@ -84,11 +84,13 @@ class Joiner:
         send: Callable[[WorkerId, Message], None],
         reach: Callable[[dict[WorkerId, Address]], None],
         tell: Callable[[str], None],
+        entered: Callable[[Phase], None],
     ) -> None:
         self.phase = Phase.ASKING
         self.address = address
         self.inheritance = Inheritance()
         self.founders: tuple[WorkerId, ...] = ()
+        self.used: tuple[WorkerId, ...] = ()
         self.addresses: dict[WorkerId, Address] = {}
         self.members = Members(0, ())
         """With the joiner among them, once the server has told."""
@@ -97,6 +99,7 @@ class Joiner:
         self._send = send
         self._reach = reach
         self._tell = tell
+        self._entered = entered
         self._state: State | None = None
         self._first: dict[WorkerId, dict[int, int]] = {}
         self._lacking: set[tuple[int, WorkerId, int]] = set()
@@ -122,8 +125,8 @@ class Joiner:
                 self.inheritance.batches[channel].append((of, Progress(channel, sequence, changes)))
                 self._lacking.discard((channel, of, sequence))
             case Enlist(joiner) if joiner == self._worker and self.phase is Phase.ENLISTING:
-                self.phase = Phase.JOINED
                 self._send(self._server, Enlisted(joiner))
+                self._enter(Phase.JOINED)
             case _:
                 return False
         self._go_on()
@@ -132,24 +135,29 @@ class Joiner:
     def ready(self) -> None:
         """The program has built its dataflows: ask to be enlisted."""
         assert self.phase is Phase.BUILDING, self.phase
-        self.phase = Phase.ENLISTING
+        self._enter(Phase.ENLISTING)
         self._send(self._server, Ready())
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self._entered(phase)
 
     def _link(self, roster: Roster) -> None:
         self.addresses = dict(roster.members)
         workers = tuple(sorted(self.addresses))
         self.members = Members(roster.version, workers).joined_by(self._worker)
         self.founders = roster.founders
-        self.phase = Phase.LINKING
+        self.used = roster.used
+        self._enter(Phase.LINKING)
         self._reach(self.addresses)
-        self.phase = Phase.LEARNING
+        self._enter(Phase.LEARNING)
         self._send(self._server, Linked())
 
     def _go_on(self) -> None:
         if self.phase is Phase.LEARNING and self._state is not None and self._first.keys() == self.addresses.keys():
             self._compare(self._state)
         if self.phase is Phase.FILLING and not self._lacking:
-            self.phase = Phase.BUILDING
+            self._enter(Phase.BUILDING)
 
     def _compare(self, state: State) -> None:
         """Find out which batches are neither in the server's state nor will come directly."""
@@ -179,6 +187,6 @@ class Joiner:
         self._lacking = {
             (channel, sender, sequence) for channel, sender, start, stop in ranges for sequence in range(start, stop)
         }
-        self.phase = Phase.FILLING
+        self._enter(Phase.FILLING)
         if ranges:
             self._send(self._server, Want(tuple(ranges)))

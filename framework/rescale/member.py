@@ -52,6 +52,7 @@ class Member:
         addresses: dict[WorkerId, Address],
         spans: Spans,
         site: Site,
+        used: tuple[WorkerId, ...] = (),
     ) -> None:
         self.members = members
         self.founders = founders
@@ -61,12 +62,14 @@ class Member:
         self.turns = Turns(self._send, coordinating=members.workers[:1] == (worker,))
         self._worker = worker
         self._site = site
-        self._newest = max((*members.workers, worker))
+        self._used = {*used, *members.workers, worker}
+        """All ids that the job has ever had: none is used twice."""
         self._guests: dict[WorkerId, Address] = {}
         """Joiners that wait for this worker to serve them."""
         self._admitted: WorkerId | None = None
         self._spans = {one: (first, end) for one, first, end in spans}
         self._lost_guests: dict[WorkerId, str] = {}
+        self._wants_to_leave = False
         self._draining: set[WorkerId] = set()
         """Leavers that are members no more and have not said farewell."""
         self._changes: list[Callable[[], None]] = []
@@ -98,13 +101,20 @@ class Member:
 
     def wish(self) -> None:
         """Ask for what is in the way of leaving to be removed."""
-        self._send(self.members.coordinator, Wish(self._worker))
+        for worker in self.members.workers:
+            self._send(worker, Wish(self._worker))
 
     def leave(self) -> None:
         """Ask for a turn to leave."""
         if len(self.members) == 1:
             raise PeerRefused("the last worker cannot leave; stop the job instead")
+        self._wants_to_leave = True
         self._send(self.members.coordinator, Ask(self._worker, self._worker))
+
+    def withdraw(self) -> None:
+        """Want no turn to leave any more."""
+        self._wants_to_leave = False
+        self._send(self.members.coordinator, Done(self._worker))
 
     # Messages
 
@@ -184,8 +194,8 @@ class Member:
     # Joining
 
     def _invite(self, joiner: WorkerId, address: Address) -> None:
-        if joiner in self.members.workers or joiner <= self._newest:
-            reason = f"ids only grow, and this job has had workers up to {self._newest}; use a higher process number"
+        if self._is_taken(joiner):
+            reason = self._taken(joiner)
         elif self.leaving is not None:
             reason = f"worker {self._worker} is about to leave; join through another"
         else:
@@ -197,23 +207,35 @@ class Member:
         self._site.part_with(joiner)
 
     def _granted(self, worker: WorkerId) -> None:
+        if worker == self._worker and not self._wants_to_leave:
+            return  # withdrawn while this was on its way
         if worker == self._worker:
             if len(self.members) == 1:
+                self.withdraw()
                 raise PeerRefused("the last worker cannot leave; stop the job instead")
             for guest in list(self._guests):
                 self._turn_away(guest, f"worker {self._worker} is about to leave; join through another")
             self.leaving = Leaver(self._site, self._worker, self.members.others(self._worker))
             self._changes.append(self._leave_members)
-        elif worker in self._guests and worker > self._newest:
+        elif worker in self._guests and not self._is_taken(worker):
             address = self._guests.pop(worker)
             members = tuple((member, self.addresses[member]) for member in self.members.workers)
-            roster = Roster(self.members.version, members, self.founders)
+            roster = Roster(self.members.version, members, self.founders, tuple(sorted(self._used)))
             self.serving = JoinServer(self._site, self._send, worker, address, roster)
             self._site.bound(worker)
         elif worker in self._guests:
-            self._turn_away(worker, f"worker {self._newest} has joined meanwhile, and ids only grow")
+            self._turn_away(worker, self._taken(worker))
         else:
             self._send(self.members.coordinator, Done(worker))
+
+    def _is_taken(self, joiner: WorkerId) -> bool:
+        return joiner in self._used or joiner < self.members.coordinator
+
+    def _taken(self, joiner: WorkerId) -> str:
+        return (
+            f"worker {joiner} cannot join: no id is used twice, and this job has had workers up to {max(self._used)}; "
+            f"use a higher process number"
+        )
 
     def _turn_away(self, guest: WorkerId, reason: str) -> None:
         del self._guests[guest]
@@ -222,7 +244,8 @@ class Member:
         self._send(self.members.coordinator, Done(guest))
 
     def _admit(self, joiner: WorkerId, address: Address, first: int) -> None:
-        self._admitted, self._newest = joiner, joiner
+        self._admitted = joiner
+        self._used.add(joiner)
         self.addresses[joiner] = address
         self._spans[joiner] = (first, EPOCH_MAX)
         self._site.count(joiner, first, 1)

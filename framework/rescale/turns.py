@@ -1,4 +1,4 @@
-"""One change of the membership at a time: the coordinator, the oldest member, grants turns in the order of asking.
+"""One change of the membership at a time: the coordinator, one of the members, grants turns in the order of asking.
 
 When the coordinator leaves, the next one takes over. For a moment workers may differ about who that is, so a worker
 that is asked before it knows keeps the question; and the leaver passes on what it was asked.
@@ -24,7 +24,7 @@ class Turns:
     current: Ask | None = None
     coordinating: bool = False
     closed: bool = False
-    """Whether nobody is let in any more, since the job is about to end. Who leaves has given its bins up, and may."""
+    """Whether nobody gets a turn any more: the job is about to end."""
     _waiting: deque[Ask] = field(default_factory=deque)
 
     def coordinate(self, current: Ask) -> None:
@@ -56,10 +56,7 @@ class Turns:
             self.send(coordinator, self._waiting.popleft())
 
     def _grant(self) -> None:
-        if not self.coordinating or self.current is not None:
-            return
-        ask = next((ask for ask in self._waiting if not self.closed or ask.requester == ask.worker), None)
-        if ask is not None:
-            self._waiting.remove(ask)
+        if self.coordinating and not self.closed and self.current is None and self._waiting:
+            ask = self._waiting.popleft()
             self.current = ask
             self.send(ask.requester, Grant(ask.worker))

@@ -82,6 +82,8 @@ class Roster:
     version: int
     members: tuple[tuple[WorkerId, Address], ...]
     founders: tuple[WorkerId, ...]
+    used: tuple[WorkerId, ...]
+    """All ids that the job has ever had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """To the coordinator: `worker` wants to leave; whoever there moves bins, let it take its bins away."""
+    """To all members: `worker` wants to leave; whoever moves bins, let it take its bins away."""
 
     worker: WorkerId
 
@@ -285,7 +287,7 @@ _SHAPES: dict[int, tuple[type[Any], tuple[Callable[[Any], Any], ...]]] = {
     19: (Done, (_worker,)),
     20: (Join, (_address,)),
     21: (Refuse, (_text,)),
-    22: (Roster, (checks.natural, _each(_row(_worker, _address)), _each(_worker))),
+    22: (Roster, (checks.natural, _each(_row(_worker, _address)), _each(_worker), _each(_worker))),
     23: (Linked, ()),
     24: (Admit, (_worker, _address, checks.natural)),
     25: (ScopeState, (checks.natural, _CHANGES, _CHANGES, _NUMBERS)),

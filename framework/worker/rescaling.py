@@ -16,8 +16,8 @@ from framework.rescale.joiner import Joiner, Phase
 from framework.rescale.leaver import Step
 from framework.rescale.member import Member
 from framework.rescale.site import Lent
-from framework.wire.messages import Abort, Data, Goodbye, Lost, Message, Progress
-from framework.wire.rescale import ScopeState, SequenceNumbers
+from framework.wire.messages import Abort, Data, Goodbye, Lost, Message, Progress, encode
+from framework.wire.rescale import Missing, ScopeState, SequenceNumbers, State
 
 if TYPE_CHECKING:
     from framework.worker.worker import Worker
@@ -40,9 +40,11 @@ class Rescaling:
         self.on_changed: list[Callable[[Members], None]] = []
         """Called with the members when they change."""
         self.on_wish: list[Callable[[WorkerId], None]] = []
-        """Called, on the oldest member, with a worker that wants to leave and has bins, say, that must go first."""
+        """Called with a worker that wants to leave and has bins, say, that must go first."""
         self.objections: list[Callable[[], str | None]] = []
         """Asked before this worker leaves: what is in the way, if anything."""
+        self.inherited_bytes = 0
+        """How much of progress a joiner was told."""
         self.complete: set[WorkerId] = set()
         """Workers that have joined since this one is here, and that every member's records may go to."""
         self._worker = worker
@@ -50,8 +52,6 @@ class Rescaling:
         self._member = Member(worker.id, members, members.workers, addresses, spans, self)
         self._audience = self._member.audience
         self._phases: list[tuple[Phase, float]] = []
-        self._asked = False
-        """Whether this worker has asked for a turn to leave."""
 
     # What the worker wants to know
 
@@ -96,6 +96,11 @@ class Rescaling:
         return self._member.leaving is not None and self._member.leaving.step is Step.GONE
 
     @property
+    def leaving(self) -> bool:
+        """Whether it is this worker's turn to leave."""
+        return self._member.leaving is not None
+
+    @property
     def parted(self) -> bool:
         """Whether nothing is left here that the others would have to know of, and they no longer tell this worker."""
         leaving = self._member.leaving
@@ -104,7 +109,7 @@ class Rescaling:
     @property
     def active(self) -> bool:
         """Whether something is under way that needs this worker to step."""
-        return self.joining or self._asked or self._member.attentive
+        return self.joining or self._member.attentive
 
     @property
     def changing(self) -> bool:
@@ -120,7 +125,9 @@ class Rescaling:
     def begin_join(self, server: WorkerId, address: Address, reach: Callable[[dict[WorkerId, Address]], None]) -> None:
         """Ask `server` to be let in."""
         self._note(Phase.ASKING)
-        self.joiner = Joiner(self._worker.id, server, address, send=self.send, reach=reach, tell=self.tell)
+        self.joiner = Joiner(
+            self._worker.id, server, address, send=self.send, reach=reach, tell=self.tell, entered=self._note
+        )
 
     def initial_time(self, path: str, port: int, minimum: Time) -> tuple[bool, Time]:
         """Whether an output starts with a capability, and for which time."""
@@ -170,7 +177,6 @@ class Rescaling:
         """Ask to become a member, if the state has come and the program has built its dataflows on it."""
         if self.joiner is not None and self.learned:
             self.check_built()
-            self._note(Phase.ENLISTING)
             self.joiner.ready()
 
     def starters(self, dataflow: int) -> int:
@@ -193,6 +199,15 @@ class Rescaling:
                 f"with; put them on bins, or keep this worker"
             )
 
+    @property
+    def may_leave(self) -> bool:
+        """Whether this worker can leave, once nothing is in the way."""
+        try:
+            self.check_may_leave()
+        except GraphError:
+            return False
+        return True
+
     def objection(self) -> str | None:
         """What is in the way of leaving just now, if anything."""
         return next(filter(None, (objection() for objection in self.objections)), None)
@@ -208,8 +223,11 @@ class Rescaling:
         reason = self.objection()
         if reason is not None:
             raise GraphError(f"worker {self._worker.id} cannot leave yet: {reason}")
-        self._asked = True
         self._member.leave()
+
+    def withdraw(self) -> None:
+        """Ask for a turn to leave no longer."""
+        self._member.withdraw()
 
     # Messages and steps
 
@@ -237,24 +255,30 @@ class Rescaling:
     def _receive_joining(self, sender: WorkerId, message: Message) -> bool:
         joiner = self.joiner
         assert joiner is not None
-        before = joiner.phase
         match message:
             case Lost(detail) | Abort(detail):
                 raise PeerLost(f"worker {self._worker.id} could not join: it lost worker {sender}: {detail}")
+            case ScopeState() | State() | Missing():
+                self.inherited_bytes += len(encode(message))
         taken = joiner.receive(sender, message)
-        if joiner.phase is not before:
-            self._note(joiner.phase)
-            if joiner.phase is Phase.JOINED:
-                self._become_member(joiner)
+        if joiner.phase is Phase.JOINED:
+            self._become_member(joiner)
         return taken
 
     def _become_member(self, joiner: Joiner) -> None:
         addresses = {**joiner.addresses, self._worker.id: joiner.address}
         self._member = Member(
-            self._worker.id, joiner.members, joiner.founders, addresses, joiner.inheritance.spans, self
+            self._worker.id, joiner.members, joiner.founders, addresses, joiner.inheritance.spans, self, joiner.used
         )
         self.audience_changed(self._member.audience)
         self.members_changed(self._member.members)
+
+    def phases(self) -> dict[str, float]:
+        """How long each phase of this worker's join took, in seconds."""
+        return {
+            str(phase.value): end_s - began_s
+            for (phase, began_s), (_, end_s) in zip(self._phases, self._phases[1:], strict=False)
+        }
 
     def _note(self, phase: Phase) -> None:
         now_s = self._worker.events.clock()
@@ -263,12 +287,12 @@ class Rescaling:
             self._worker.events.emit(JoinPhase(str(last.value), now_s - began_s))
         self._phases.append((phase, now_s))
         if phase is Phase.JOINED:
-            spent = [
-                f"{one.value} {1000 * (end_s - began_s):.1f}"
-                for (one, began_s), (_, end_s) in zip(self._phases, self._phases[1:], strict=False)
-            ]
+            spent = [f"{name} {1000 * spent_s:.1f}" for name, spent_s in self.phases().items()]
             total_ms = 1000 * (now_s - self._phases[0][1])
-            self.tell(f"worker {self._worker.id} is in after {total_ms:.1f} ms: {', '.join(spent)}")
+            self.tell(
+                f"worker {self._worker.id} is in after {total_ms:.1f} ms: {', '.join(spent)}; "
+                f"{self.inherited_bytes:,} bytes of progress state"
+            )
 
     # Site
 
@@ -339,8 +363,6 @@ class Rescaling:
             callback(joiner)
 
     def wished(self, worker: WorkerId) -> None:
-        if not self.on_wish:
-            self.tell(f"worker {worker} wants to leave, and nothing on worker {self._worker.id} moves its bins")
         for callback in self.on_wish:
             callback(worker)
 

@@ -120,8 +120,30 @@ class Worker:
             return  # the job has ended meanwhile
         self.rescaling.begin_leave()
         while not self.rescaling.gone:
+            if not self._dataflows and not self.rescaling.leaving:
+                self.rescaling.withdraw()
+                return  # the job has ended, and nobody grants turns any more
             self.step_or_park()
         self.shut_down()
+
+    def stay(self) -> bool:
+        """Take part until all dataflows are complete, or leave when asked to (SIGTERM); whether it has left.
+
+        For a worker that feeds nothing any more. One that cannot leave says why, and stays.
+        """
+        self.close_inputs()
+        self.can_leave = True
+        self.step_while(lambda: not self.asked_to_leave)
+        self.can_leave = False
+        if self._dataflows:
+            try:
+                self.rescaling.check_may_leave()
+            except GraphError as reason:
+                self.rescaling.tell(f"{reason}; a second SIGTERM stops it")
+                self.complete()
+                return False
+            self.leave()
+        return self.rescaling.gone
 
     # Building
 
@@ -343,6 +365,11 @@ class Worker:
 
     # Ending
 
+    @property
+    def leaves_when_asked(self) -> bool:
+        """Whether asking this worker to leave has an effect: its program looks out for that, or it joined and will."""
+        return (self.can_leave or self.rescaling.joined) and self.rescaling.may_leave
+
     def ask_to_leave(self) -> None:
         """Have the program leave when it looks at `asked_to_leave` next; may be called from any thread or handler."""
         self.asked_to_leave = True
@@ -370,7 +397,8 @@ class Worker:
         self.bootstrap()
         if not self.rescaling.gone:
             self.rescaling.check_built()
-            self.complete()
+            if not (self.rescaling.joined and self.stay()):
+                self.complete()
         self._broadcast(Goodbye())
         self.transport.flush()
         while not self.rescaling.gone and set(self.members.others(self.id)) - self._departed:

@@ -77,7 +77,7 @@ def check_may_leave(commander: Commander) -> None:
             f"to end the job, stop `hailer run`"
         )
     worker.rescaling.check_may_leave()
-    if not worker.can_leave:
+    if not (worker.asked_to_leave or worker.leaves_when_asked):
         raise BadRequest(f"worker {worker.id} cannot leave yet: it is about to begin, or it feeds inputs; ask again")
 
 

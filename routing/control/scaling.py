@@ -109,16 +109,18 @@ class Scaling:
         self.finished.set()
 
     def _bring_in(self) -> None:
-        """One after the other: ids only grow, so one that overtook another would shut it out."""
+        """All at once: they wait their turn. One that fails does not keep the others out."""
         for _ in range(self._joins):
             joiner = self._assembly.hire()
             self._joiners.append(joiner)
             self._log.append(f"process {joiner.process} starts")
+        for joiner in self._joiners:
             self._wait(partial(_has_arrived, joiner), partial(_phase, joiner))
-            if not joiner.member:
-                raise JobUnreachable(f"process {joiner.process} did not join: {joiner.failure or 'it ended'}")
-            self._joined.append(joiner.process)
-            self._log.append(f"process {joiner.process} has joined: {_phases(joiner)}")
+            if joiner.member:
+                self._joined.append(joiner.process)
+                self._log.append(f"process {joiner.process} has joined: {_phases(joiner)}")
+            else:
+                self._failure = f"process {joiner.process} did not join: {joiner.failure or 'it ended'}"
 
     def _fill(self) -> None:
         joined = [worker for joiner in self._joiners if joiner.member for worker in joiner.workers]

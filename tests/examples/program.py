@@ -6,8 +6,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -42,26 +42,34 @@ def run(*command: str | Path, state: Path, cwd: Path = ROOT) -> Outcome:
 
 def run_together(commands: Sequence[tuple[str | Path, ...]], state: Path, cwd: Path = ROOT) -> list[Outcome]:
     """Start all commands at once, as in so many terminals, and wait for the end of each."""
-    environ = {**os.environ, "XDG_STATE_HOME": str(state)}
     with ExitStack() as stack:
-        processes = []
-        for command in commands:
-            process = subprocess.Popen(
-                [str(part) for part in command],
-                cwd=cwd,
-                env=environ,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            stack.callback(_end, process)
-            processes.append(process)
-        outcomes = []
-        for process in processes:
-            out, err = process.communicate(timeout=TIMEOUT_S)
-            outcomes.append(Outcome(process.returncode, out, err))
-        return outcomes
+        processes = [stack.enter_context(started(command, state, cwd)) for command in commands]
+        return [outcome(process) for process in processes]
+
+
+@contextmanager
+def started(command: tuple[str | Path, ...], state: Path, cwd: Path = ROOT) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs a command, for as long as the block lasts."""
+    process = subprocess.Popen(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, "XDG_STATE_HOME": str(state)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def outcome(process: subprocess.Popen[str]) -> Outcome:
+    """Wait for the end of a process."""
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    return Outcome(process.returncode, out, err)
 
 
 def example(name: str, *arguments: str | Path) -> tuple[str | Path, ...]:
@@ -82,11 +90,3 @@ def free_ports(number: int) -> int:
             for _ in range(number - 1):
                 next(_next_port)
             return first
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.wait()
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.examples.program import EXAMPLES, example, free_ports, run, run_together
+from tests.examples.program import EXAMPLES, example, free_ports, outcome, run, run_together, started
 
 ALICE = [
     "text             alice.txt, 2 times",
@@ -49,6 +50,36 @@ def test_separate_terminals_count_together_and_worker_0_tells(tmp_path: Path):
     )
     assert counted(first.lines) == ALICE
     assert [other.lines for other in others] == [[], []]
+
+
+def test_workers_join_and_one_leaves_while_it_counts(tmp_path: Path):
+    """The two that come later take their share of the bins; one of them is gone when the counts are gathered."""
+    port = str(free_ports(4))
+
+    def command(process: int, *flags: str) -> tuple[str | Path, ...]:
+        arguments = ("--rounds", "14", "--epoch-lines", "60", "-n2", "-p", str(process), "--base-port", port)
+        return example("wordcount.py", *arguments, *flags)
+
+    with (
+        started(command(0), tmp_path) as first,
+        started(command(1), tmp_path) as second,
+        started(command(2, "--join", "0", "--nn", "3"), tmp_path) as leaves,
+    ):
+        assert leaves.stderr is not None
+        assert leaves.stderr.readline().startswith("hailer: worker 2 is in after ")
+        with started(command(3, "--join", "1", "--nn", "4"), tmp_path) as stays:
+            leaves.send_signal(signal.SIGTERM)
+            ended = [outcome(process) for process in (leaves, stays, first, second)]
+    assert [one.code for one in ended] == [0, 0, 0, 0], ended
+    lines = ended[2].out.splitlines()
+    assert counted(lines)[1:4] == [
+        "words                 373,506",
+        "distinct words          2,633",
+        "differences                 0   (against a plain collections.Counter)",
+    ]
+    assert "hailer: worker 2 has left" in ended[3].err.splitlines()
+    assert "hailer: worker 3 has joined" in ended[3].err.splitlines()
+    assert [one.out for one in ended if one is not ended[2]] == ["", "", ""]
 
 
 def test_a_text_of_ones_own(tmp_path: Path):

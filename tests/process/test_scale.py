@@ -140,11 +140,13 @@ def test_workers_of_one_process_join_and_leave_together(folder: Path):
 
 def test_a_joiner_that_cannot_start_is_reported_and_the_job_goes_on(folder: Path):
     with counting(folder, "-n1") as process:
+        (folder / "late").touch()
         scaling = begin(folder, "scale", "2")
         wait_until(lambda: len(status(folder)["workers"]) == 2)
         joiner = status(folder)["workers"][1]
         assert joiner["state"] == "joining"
         os.kill(joiner["pid"], signal.SIGKILL)
+        (folder / "late").unlink()
         failed = end(scaling)
         assert failed.code == 1
         assert "failed: process 1 did not join: process 1 was ended by SIGKILL\nno process joined or left" in failed.out
@@ -153,9 +155,10 @@ def test_a_joiner_that_cannot_start_is_reported_and_the_job_goes_on(folder: Path
 
 
 def test_ctrl_c_in_the_middle_of_a_scale_ends_everything(folder: Path):
-    with counting(folder, "-n1") as process:
+    with counting(folder, "-n2") as process:
+        (folder / "late").touch()
         scaling = begin(folder, "scale", "4")
-        wait_until(lambda: len(found := status(folder)["workers"]) > 1 and found)
+        wait_until(lambda: len(status(folder)["workers"]) == 4)
         assert "a scale to 4 is under way" in hailer(folder, "scale", "2").err
         pids = [worker["pid"] for worker in status(folder)["workers"]]
         process.send_signal(signal.SIGINT)

@@ -56,7 +56,7 @@ class Run:
         self.kills = self.random.choice((0, 0, 0, 1))
         self.sent: Counter[tuple[Time, tuple[int, int]]] = Counter()
         self.received: Counter[tuple[Time, tuple[int, int]]] = Counter()
-        self.next_id = self.founders
+        self.ids = self.random.sample(range(self.founders, self.founders + 4), 4)
         self.joined = self.left = self.killed = 0
         self.leaving: set[WorkerId] = set()
 
@@ -108,8 +108,7 @@ class Run:
     def _change(self, worker: Worker, dice: Random) -> None:
         if self.joins and dice.random() < 0.2 and worker.id in worker.members.workers:
             self.joins -= 1
-            joiner = WorkerId(self.next_id)
-            self.next_id += 1
+            joiner = WorkerId(self.ids.pop())
             self.cluster.join(joiner, worker.id, self.program)
         if self.kills and dice.random() < 0.5:
             joining = [id_ for id_ in self.cluster.workers if self._may_die(id_)]

@@ -92,7 +92,7 @@ def test_the_steps_of_a_plan_follow_each_other_and_counts_stay_right():
 
     state, owners, rows = steered(steer)
     assert (state["steps_done"], state["bins_moved"], state["failure"], state["cancelled"]) == (3, 3, None, False)
-    assert state["duration_s"] > state["stall_s_max"] > 0
+    assert state["duration_s"] >= state["stall_s_max"] >= 0
     assert owners == {"count": {0: 5, 1: 11}, "apart": {0: 4, 1: 4}}
     final = Counter(word for word, _ in rows)
     assert sorted(rows) == sorted((word, n) for word, total in final.items() for n in range(1, total + 1))

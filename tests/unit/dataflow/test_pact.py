@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from framework.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
+from framework.dataflow.pact import Broadcast, Deal, Exchange, Fixed, Pact, Pipeline
 from framework.membership import Members, WorkerId
 from framework.progress.order import Time
 from framework.wire.container import Container
@@ -23,7 +23,7 @@ class Edge:
         return self._members
 
     def founders(self) -> tuple[WorkerId, ...]:
-        return self._members.workers
+        return WorkerId(2), WorkerId(5)
 
     def deliver(self, time: Time, container: Container) -> None:
         self.moved.append((self.worker, time, container))
@@ -56,6 +56,29 @@ def test_exchange_alone_does_not_look_at_records():
         raise AssertionError
 
     assert moved(Exchange(refuse), [1, 2], Members(0, (WorkerId(5),))) == [(5, 7, [1, 2])]
+
+
+def test_exchange_by_a_worker_that_is_leaving_goes_to_those_that_stay():
+    assert moved(Exchange(int), [1, 2], Members(0, (WorkerId(9),))) == [(9, 7, [1, 2])]
+
+
+def test_fixed_stays_with_those_that_the_job_began_with():
+    assert moved(Fixed(int), [0, 1, 2, 3, 4]) == [(2, 7, [0, 2, 4]), (5, 7, [1, 3])]
+
+
+def test_deal_gives_every_worker_a_slice_and_begins_with_another_each_time():
+    edge = Edge()
+    push = Deal().pusher(edge)
+    push(7, [1, 2, 3, 4])
+    push(8, [5])
+    push(9, [6, 7])
+    assert edge.moved == [(2, 7, [1, 2]), (5, 7, [3, 4]), (9, 8, [5]), (2, 9, [6]), (5, 9, [7])]
+
+
+def test_deal_alone_keeps_the_container():
+    rows = [1, 2]
+    [(_, _, dealt)] = moved(Deal(), rows, Members(0, (WorkerId(5),)))
+    assert dealt is rows
 
 
 def test_broadcast_goes_to_all():

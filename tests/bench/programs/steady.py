@@ -1,0 +1,67 @@
+"""Words counted by two processes, with or without the machinery of joins; prints how long it took.
+
+    python tests/bench/programs/steady.py -n2 (rescalable | fixed)
+
+`fixed` takes out what workers do so that others can join them: they ask of no message whether it concerns a join, of no
+step whether the members may change, and keep no account of what their outputs hold.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from functools import partial
+from random import Random
+from typing import Any
+
+from framework.dataflow.handle import OutputHandle
+from framework.progress.order import Time
+from framework.worker.rescaling import Rescaling
+from operators import ControlInput, Input, Probe, Worker, execute_from_args
+
+EPOCHS, WORDS = 600, 1_000
+
+
+def fix_membership() -> None:
+    """Take the machinery out."""
+
+    def change_capability(output: OutputHandle, time: Time, delta: int) -> None:
+        output._internal.update(time, delta)
+        if not output._operator.running:
+            output._operator.activate()
+
+    OutputHandle.change_capability = change_capability  # type: ignore[method-assign, assignment]
+    Rescaling.receive = lambda self, sender, message: False  # type: ignore[method-assign]
+    Rescaling.end_step = lambda self: None  # type: ignore[method-assign]
+
+
+def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
+    return total + n, [(word, total + n)]
+
+
+def main(worker: Worker) -> None:
+    words, control, probe = Input[Any]("words"), ControlInput(), Probe()
+    with worker.dataflow("steady") as scope:
+        (
+            words.stream(scope)
+            .stateful_state_machine(count, initial=0, control=control.stream(scope).broadcast())
+            .probe(probe)
+        )
+    control.close()
+    dice = Random(worker.index)
+    epochs = [[(f"w{dice.randrange(10_000)}", 1) for _ in range(WORDS)] for _ in range(EPOCHS)]
+    started_s = time.monotonic()
+    for number, rows in enumerate(epochs):
+        words.send_batch(rows)
+        words.advance_to(number + 1)
+        worker.step_while(partial(probe.less_than, number - 1))
+    worker.complete()
+    if worker.index == 0:
+        sys.stdout.write(json.dumps(time.monotonic() - started_s) + "\n")
+
+
+if __name__ == "__main__":
+    if "fixed" in sys.argv:
+        fix_membership()
+    execute_from_args(main)
