@@ -82,14 +82,16 @@ def feed(worker: Worker, text: Text, lines: Input[str], control: ControlInput, p
     readers = worker.peers
     steward = Steward(worker, control) if worker.index == 0 else None
     for epoch, rows in enumerate(text.epochs()):
-        if steward is not None:
-            if not steward.busy:
-                command(control, epoch, worker.members.workers)
-            steward.act()
         lines.send_batch(rows[worker.index :: readers])
         lines.advance_to(epoch + 1)
-        control.advance_to(epoch + 1)
-        worker.step_while(lambda: probe.less_than(lines.time - EPOCHS_AHEAD_MAX))
+        if steward is None:
+            control.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(lines.time - EPOCHS_AHEAD_MAX))
+        else:
+            if not steward.busy:
+                command(control, epoch, worker.members.workers)
+            steward.advance_to(epoch + 1)
+            steward.step_while(lambda: probe.less_than(lines.time - EPOCHS_AHEAD_MAX))
         show_progress(worker, f"{probe.frontier()[0]} epochs are complete on all workers, {epoch + 1} are sent")
     lines.close()
     if steward is not None:

@@ -32,11 +32,12 @@ class Members:
 
     @property
     def coordinator(self) -> WorkerId:
-        """The member that says whose turn it is to join or leave: the one with the least id, which no joiner has."""
+        """The member that says whose turn it is to join or leave: the lowest. Nobody lower can join."""
         return self.workers[0]
 
     def joined_by(self, worker: WorkerId) -> Members:
         """The members once `worker` is one."""
+        assert worker > self.workers[0], (worker, self)
         assert worker not in self.workers, (worker, self)
         return Members(self.version + 1, tuple(sorted((*self.workers, worker))))
 

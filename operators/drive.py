@@ -42,7 +42,7 @@ def drive(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
 
 def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
     """Feed the inputs until their sources have ended."""
-    worker, open_inputs = flow.worker, dict(flow.inputs)
+    worker, steward, open_inputs = flow.worker, flow.steward, dict(flow.inputs)
     for name in flow.inputs.keys() - sources.keys():
         open_inputs.pop(name).close()
     epoch = max((input.time for input in open_inputs.values()), default=0)
@@ -58,11 +58,11 @@ def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
         epoch += 1
         for input in open_inputs.values():
             input.advance_to(epoch)
-        if flow.steward is not None and flow.control is not None:
-            flow.steward.act()
-            flow.control.advance_to(epoch)
+        if steward is not None:
+            steward.advance_to(epoch)
         worker.step()
-        worker.step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
+        step_while = worker.step_while if steward is None else steward.step_while
+        step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
 
 
 def epochs(records: Iterable[Any], epoch_records: int) -> Iterator[list[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from framework.membership import Members, WorkerId
 from framework.progress.order import EPOCH_MAX
@@ -11,14 +11,16 @@ from operators.control_input import ControlInput
 from routing.registry import commanded_on
 from routing.stewardship import Ownership, Stewardship
 
-SEE_OFF_S = 0.01
-"""How often the last ones are looked after, once the inputs have ended."""
+LOOK_S = 0.01
+"""How often those that are on their way in or out are looked after, while nothing else happens."""
 
 
 class Steward:
     """Sends, on a control stream, what workers that join or leave need: routing state and bins, or to be rid of them.
 
-    Make it on the one worker that sends commands, and call `act` once per epoch, before the control input advances.
+    Make it on the one worker that sends commands. It advances the control input, with the inputs (`advance_to`) and
+    ahead of them where somebody waits: a joiner holds back its records until it is told who owns what, so whoever waits
+    for outputs lets the steward do it (`step_while`).
     """
 
     def __init__(self, worker: Worker, control: ControlInput) -> None:
@@ -43,17 +45,17 @@ class Steward:
         """The workers that have not received all commands that they need."""
         return self._stewardship.waiting
 
-    def act(self) -> None:
-        """Send what is due at the current epoch."""
+    def act(self) -> bool:
+        """Send what is due at the current epoch; whether anything is. Let the control input advance afterwards."""
         if not self._stewardship.busy:
-            return
+            return False
         views = [
             Ownership(
                 operator.router.table_at(EPOCH_MAX),
                 operator.eligible(),
-                operator.complete(),
-                _mean(operator.keys_per_bin().values()),
-                operator.decided(),
+                decided=operator.decided(),
+                complete=operator.complete(),
+                keys_per_bin=_mean(operator.keys_per_bin().values()),
             )
             for operator in commanded_on(self._worker)
             if operator.router.ready
@@ -61,6 +63,19 @@ class Steward:
         due = self._stewardship.act(self._control.time, views)
         if due:
             self._control.send(*due)
+        return bool(due)
+
+    def advance_to(self, epoch: int) -> None:
+        """Send what is due, and advance the control input to `epoch`, unless it is past that."""
+        following = self._control.time + self.act()
+        self._control.advance_to(max(epoch, following))
+
+    def step_while(self, condition: Callable[[], bool]) -> None:
+        """Step the worker for as long as `condition` holds and any dataflow is left, and send what is due meanwhile."""
+        while condition() and self._worker.installed_dataflows():
+            if self.busy:
+                self.advance_to(self._control.time)
+            self._worker.step_or_park(LOOK_S if self.busy else None)
 
     def see_off(self) -> None:
         """Let nobody else in or out, and go on until those that are on their way have what they need.
@@ -68,10 +83,7 @@ class Steward:
         Call it once the inputs have ended, and close the control input afterwards.
         """
         self._worker.rescaling.close_turns()
-        while self.busy and self._worker.installed_dataflows():
-            self.act()
-            self._control.advance_to(self._control.time + 1)
-            self._worker.step_or_park(SEE_OFF_S)
+        self.step_while(lambda: self.busy)
 
     def _forget(self, members: Members) -> None:
         known: set[WorkerId] = {*members.workers}

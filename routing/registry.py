@@ -34,10 +34,10 @@ class BinnedOperator:
     """How much has come to it."""
     eligible: Callable[[], frozenset[WorkerId]]
     """The workers that may own bins."""
-    complete: Callable[[], int]
-    """The least epoch that results may still come out at, on any worker: before it, all bins have arrived."""
     decided: Callable[[], int]
     """The last epoch with commands that was decided on here."""
+    complete: Callable[[], int]
+    """The least epoch that results may still come out at, on any worker: before it, all bins have arrived."""
     implied: bool
     """Whether it listens to its job's own control stream because it was given no other."""
 

@@ -136,8 +136,8 @@ class OnBins:
             shipped_bytes=lambda: shipper.shipped_bytes,
             received_bytes=lambda: host.received_bytes,
             eligible=lambda: frozenset(compiler.eligible),
-            complete=forwarder.complete,
             decided=lambda: compiler.through,
+            complete=forwarder.complete,
             implied=self.implied,
         )
         enlist(worker, held, binned)

@@ -1,9 +1,10 @@
 """What must be commanded so that workers can join and leave: routing state and bins for the one, none for the other.
 
 Pure: the driver (`operators.steward`) tells who has joined and who wishes to leave, shows the tables of the operators,
-and sends what `act` returns, at most one set per epoch. What was sent is waited for until its epoch is complete, so
-that one small step at a time is felt; what was refused, because something else was commanded at the same epoch, is
-simply due again.
+and sends what `act` returns, at most one set per epoch. A step that moved bins is waited for until its epoch is
+complete, so that one small step at a time is felt. A `Bootstrap` waits for no such thing: its joiner holds records
+back, and epochs may not complete before it. What was refused, because something else was commanded at the same epoch,
+is simply due again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from framework.membership import WorkerId
-from framework.progress.order import EPOCH_MAX
 from routing.bins import BinId
 from routing.commands import Bootstrap, Instruction, Move, Retire
 
@@ -31,12 +31,12 @@ class Ownership:
     """Of each bin, once all that was decided is installed."""
     eligible: frozenset[WorkerId]
     """Who may own bins."""
+    decided: int
+    """The last epoch with commands that was decided on."""
     complete: int
     """All earlier epochs are: their bins have arrived, and their results are out."""
     keys_per_bin: float = 0.0
     """About how many there are."""
-    decided: int = EPOCH_MAX
-    """All commands of earlier epochs, and of this one, are decided on."""
 
     @property
     def bins_per_step(self) -> int:
@@ -52,7 +52,10 @@ class Stewardship:
     """The one that sends the commands."""
     _joiners: list[WorkerId] = field(default_factory=list)
     _leavers: list[WorkerId] = field(default_factory=list)
+    _wished: set[WorkerId] = field(default_factory=set)
+    """Those that leave as soon as they can, be it that they have yet to be brought in."""
     _sent_at: int = -1
+    _moved_at: int = -1
 
     @property
     def busy(self) -> bool:
@@ -67,14 +70,18 @@ class Stewardship:
     def joined(self, worker: WorkerId) -> None:
         """A worker has joined, and knows nothing."""
         self._joiners.append(worker)
+        if worker in self._wished and worker not in self._leavers:
+            self._leavers.append(worker)
 
     def wishes_to_leave(self, worker: WorkerId) -> None:
         """A worker wants to leave, once it owns nothing."""
+        self._wished.add(worker)
         if worker not in self._leavers:
             self._leavers.append(worker)
 
     def gone(self, worker: WorkerId) -> None:
         """A worker is no longer a member."""
+        self._wished.discard(worker)
         for waiting in (self._joiners, self._leavers):
             if worker in waiting:
                 waiting.remove(worker)
@@ -87,14 +94,14 @@ class Stewardship:
         if not self.busy or any(operator.decided < self._sent_at for operator in operators):
             return []
         due = self._bootstrap(operators)
-        if not due and all(operator.complete > self._sent_at for operator in operators):
+        if not due and all(operator.complete > self._moved_at for operator in operators):
             due = self._for_joiners(operators) or self._for_leavers(operators)
+            self._moved_at = epoch if due else self._moved_at
         if due:
             self._sent_at = epoch
         return due
 
     def _bootstrap(self, operators: Sequence[Ownership]) -> list[Instruction]:
-        """Routing state for a joiner. It holds records back until it has that, so no epoch completes before."""
         for joiner in self._joiners:
             if any(joiner not in operator.eligible for operator in operators):
                 return [Bootstrap(self.worker, joiner)]
@@ -103,7 +110,7 @@ class Stewardship:
     def _for_joiners(self, operators: Sequence[Ownership]) -> list[Instruction]:
         while self._joiners:
             joiner = self._joiners[0]
-            for operator in operators if joiner not in self._leavers else ():
+            for operator in operators if joiner not in self._wished else ():
                 moves = _fill(joiner, operator, self._staying(operator))
                 if moves:
                     return moves
@@ -123,7 +130,7 @@ class Stewardship:
         return []
 
     def _staying(self, operator: Ownership) -> list[WorkerId]:
-        return sorted(operator.eligible - set(self._leavers))
+        return sorted(operator.eligible - self._wished)
 
 
 def _fill(joiner: WorkerId, operator: Ownership, staying: Sequence[WorkerId]) -> list[Instruction]:

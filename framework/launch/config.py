@@ -145,7 +145,7 @@ def _joining(flags: argparse.Namespace) -> Config:
     if process is None or process < processes:
         raise ConfigError(
             f"--join needs -p, the number of the new process: {processes} or more, since the job began with -n "
-            f"{processes}, and higher than any it has had"
+            f"{processes}, and one that it has not had"
         )
     if flags.nn is not None and flags.nn != process + 1:
         raise ConfigError(f"--nn {flags.nn}: with process {process} there are {process + 1} processes; leave --nn out")

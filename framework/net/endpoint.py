@@ -42,6 +42,8 @@ class Endpoint:
         self._parted: set[WorkerId] = set()
         self.connect: Callable[[WorkerId, Address], None] | None = None
         """How a joiner makes a link."""
+        self.on_parted: Callable[[WorkerId], None] = lambda peer: None
+        """Called with a peer that a link leads to no more, and that may come again."""
 
     @property
     def peers(self) -> frozenset[WorkerId]:
@@ -87,7 +89,6 @@ class Endpoint:
             parting.flush()
             if not parting.unsent:
                 self._parting.remove(parting)
-                del self._names[parting]
                 parting.close()
 
     def congested(self) -> bool:
@@ -131,7 +132,10 @@ class Endpoint:
         if peer in self._threads:
             self._threads.pop(peer).flush()
         elif peer in self._tcp:
-            self._parting.append(self._tcp.pop(peer))
+            link = self._tcp.pop(peer)
+            del self._names[link]
+            self._parting.append(link)
+            self.on_parted(peer)
 
     def drain(self, timeout_s: float) -> bool:
         """Push out what is queued, for a bounded time; whether all of it went. What arrives meanwhile is kept."""
@@ -174,9 +178,9 @@ class Endpoint:
             if ready & selectors.EVENT_WRITE:
                 link.flush()
             if ready & selectors.EVENT_READ:
-                peer = self._names[link]
                 messages = link.read()
-                if peer not in self._parted:
+                if link in self._names:
+                    peer = self._names[link]
                     received.extend((peer, message) for message in messages)
 
     def _take_adopted(self) -> None:
@@ -186,6 +190,7 @@ class Endpoint:
             link = TcpLink(connection, self._selector, f"worker {peer} at {_address(connection)}")
             self._tcp[peer] = link
             self._names[link] = peer
+            self._parted.discard(peer)
             self._stash.extend((peer, message) for message in link.accept(leftover))
 
     def _drop_adopted(self) -> None:

@@ -142,6 +142,8 @@ class Mesh:
         admission = Admission(
             len(self._addresses), self._threads, self._generation, frozenset(self.endpoints), set(self._incoming)
         )
+        for worker, endpoint in self.endpoints.items():
+            endpoint.on_parted = partial(admission.release, target=worker)
         self._acceptor = Acceptor(listener, self._secret, admit=admission.admit, deliver=self._deliver)
         self._acceptor.start()
 

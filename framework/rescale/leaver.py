@@ -48,11 +48,6 @@ class Leaver:
         if isinstance(message, Released) == (self.step is Step.RELEASING):
             self._answered(sender)
 
-    def peer_gone(self, peer: WorkerId) -> None:
-        """A member has come to the end of the job: it has no more to answer."""
-        self._others = tuple(other for other in self._others if other != peer)
-        self._answered(peer)
-
     def _answered(self, peer: WorkerId) -> None:
         self._waiting_for.discard(peer)
         if self._waiting_for:

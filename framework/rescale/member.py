@@ -7,7 +7,7 @@ nothing that was sent is uncounted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from framework.errors import PeerLost, PeerRefused, ProtocolError
 from framework.membership import Address, Members, WorkerId
@@ -16,7 +16,7 @@ from framework.rescale.leaver import Leaver, Step
 from framework.rescale.server import JoinServer, Spans, Stage
 from framework.rescale.site import Lent, Site
 from framework.rescale.turns import Turns
-from framework.wire.messages import Abort, Lost, Message, Progress
+from framework.wire.messages import Abort, Goodbye, Lost, Message, Progress
 from framework.wire.rescale import (
     Admit,
     Ask,
@@ -51,8 +51,8 @@ class Member:
         founders: tuple[WorkerId, ...],
         addresses: dict[WorkerId, Address],
         spans: Spans,
+        spent: Iterable[WorkerId],
         site: Site,
-        used: tuple[WorkerId, ...] = (),
     ) -> None:
         self.members = members
         self.founders = founders
@@ -62,8 +62,8 @@ class Member:
         self.turns = Turns(self._send, coordinating=members.workers[:1] == (worker,))
         self._worker = worker
         self._site = site
-        self._used = {*used, *members.workers, worker}
-        """All ids that the job has ever had: none is used twice."""
+        self.spent = {*spent, *members.workers, worker}
+        """All that were ever admitted: nobody can join under an id that others may have heard of."""
         self._guests: dict[WorkerId, Address] = {}
         """Joiners that wait for this worker to serve them."""
         self._admitted: WorkerId | None = None
@@ -72,7 +72,10 @@ class Member:
         self._wants_to_leave = False
         self._draining: set[WorkerId] = set()
         """Leavers that are members no more and have not said farewell."""
+        self._parting: set[WorkerId] = set()
+        """Leavers that have, and still listen for the answers."""
         self._changes: list[Callable[[], None]] = []
+        self._closed = False
 
     # What others want to know
 
@@ -153,6 +156,9 @@ class Member:
                 self.leaving.receive(sender, message)
             case Farewell():
                 self._part(sender)
+            case Goodbye():
+                self._parting.discard(sender)
+                return False
             case Lost(detail) if sender not in self.members.workers:
                 self._lost(sender, detail)
             case Abort(report) if sender not in self.members.workers:
@@ -177,7 +183,7 @@ class Member:
             for change in changes:
                 change()
         if self.leaving is not None:
-            if self.leaving.step is not Step.RELEASING:
+            if self.leaving.step is not Step.RELEASING and self._worker not in self.members.workers:
                 self.turns.hand_over(self.members.coordinator)
             self.leaving.go_on()
 
@@ -185,6 +191,17 @@ class Member:
     def attentive(self) -> bool:
         """Whether the end of a step matters."""
         return self.serving is not None or bool(self._changes) or self.leaving is not None
+
+    @property
+    def engaged(self) -> bool:
+        """Whether somebody else joins or leaves and cannot do so without this worker."""
+        return self.serving is not None or bool(self._draining or self._parting)
+
+    def close(self) -> None:
+        """The job is done here: serve no further joiner."""
+        self._closed = True
+        for guest in list(self._guests):
+            self._turn_away(guest, "the job is complete")
 
     def give_up(self, joiner: WorkerId, reason: str) -> None:
         """Let a join fail that this worker serves; for when it takes too long."""
@@ -194,10 +211,13 @@ class Member:
     # Joining
 
     def _invite(self, joiner: WorkerId, address: Address) -> None:
-        if self._is_taken(joiner):
-            reason = self._taken(joiner)
+        reason = self._unusable(joiner)
+        if reason is not None:
+            pass
         elif self.leaving is not None:
             reason = f"worker {self._worker} is about to leave; join through another"
+        elif self._closed:
+            reason = "the job is complete"
         else:
             self._guests[joiner] = address
             self._site.tell(f"worker {joiner} asks to join through worker {self._worker}")
@@ -205,6 +225,14 @@ class Member:
             return
         self._send(joiner, Refuse(reason))
         self._site.part_with(joiner)
+
+    def _unusable(self, joiner: WorkerId) -> str | None:
+        """Why nobody can join under this id, if so."""
+        if joiner in self.spent:
+            return f"this job has, or had, a worker {joiner}, and no number is used twice; use a higher process number"
+        if joiner < self.members.coordinator:
+            return f"the job's lowest worker is {self.members.coordinator}; use a higher process number"
+        return None
 
     def _granted(self, worker: WorkerId) -> None:
         if worker == self._worker and not self._wants_to_leave:
@@ -217,25 +245,16 @@ class Member:
                 self._turn_away(guest, f"worker {self._worker} is about to leave; join through another")
             self.leaving = Leaver(self._site, self._worker, self.members.others(self._worker))
             self._changes.append(self._leave_members)
-        elif worker in self._guests and not self._is_taken(worker):
+        elif worker in self._guests and (reason := self._unusable(worker)) is not None:
+            self._turn_away(worker, reason)
+        elif worker in self._guests:
             address = self._guests.pop(worker)
             members = tuple((member, self.addresses[member]) for member in self.members.workers)
-            roster = Roster(self.members.version, members, self.founders, tuple(sorted(self._used)))
+            roster = Roster(self.members.version, members, self.founders, tuple(sorted(self.spent)))
             self.serving = JoinServer(self._site, self._send, worker, address, roster)
             self._site.bound(worker)
-        elif worker in self._guests:
-            self._turn_away(worker, self._taken(worker))
         else:
             self._send(self.members.coordinator, Done(worker))
-
-    def _is_taken(self, joiner: WorkerId) -> bool:
-        return joiner in self._used or joiner < self.members.coordinator
-
-    def _taken(self, joiner: WorkerId) -> str:
-        return (
-            f"worker {joiner} cannot join: no id is used twice, and this job has had workers up to {max(self._used)}; "
-            f"use a higher process number"
-        )
 
     def _turn_away(self, guest: WorkerId, reason: str) -> None:
         del self._guests[guest]
@@ -245,7 +264,7 @@ class Member:
 
     def _admit(self, joiner: WorkerId, address: Address, first: int) -> None:
         self._admitted = joiner
-        self._used.add(joiner)
+        self.spent.add(joiner)
         self.addresses[joiner] = address
         self._spans[joiner] = (first, EPOCH_MAX)
         self._site.count(joiner, first, 1)
@@ -283,6 +302,7 @@ class Member:
             self._lost_guests[guest] = detail
         elif self._guests.pop(guest, None) is not None:
             self._send(self.members.coordinator, Done(guest))
+        self._parting.discard(guest)
         self._site.part_with(guest)
 
     def _fail(self, reason: str) -> None:
@@ -329,6 +349,7 @@ class Member:
         if leaver not in self._draining:
             raise ProtocolError(f"worker {leaver} says farewell and was not leaving")
         self._draining.discard(leaver)
+        self._parting.add(leaver)
         self.addresses.pop(leaver, None)
         self._send(leaver, Farewell())
         self._spans = {

@@ -47,6 +47,10 @@ class Admission:
         self.linked.add(link)
         return None
 
+    def release(self, source: WorkerId, target: WorkerId) -> None:
+        """The link is no more: `source` may come again."""
+        self.linked.discard((source, target))
+
 
 def _shape(processes: int, threads: int) -> str:
     return f"{processes} process{'es' * (processes != 1)} of {threads} thread{'s' * (threads != 1)}"

@@ -77,13 +77,13 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The server to a joiner: link up with these. The first workers of the job are its founders."""
+    """The server to a joiner: link up with these. The first workers of the job are its founders; `spent` are the ids of
+    all that it ever had."""
 
     version: int
     members: tuple[tuple[WorkerId, Address], ...]
     founders: tuple[WorkerId, ...]
-    used: tuple[WorkerId, ...]
-    """All ids that the job has ever had."""
+    spent: tuple[WorkerId, ...]
 
 
 @dataclass(frozen=True, slots=True)

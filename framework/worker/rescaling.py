@@ -16,7 +16,7 @@ from framework.rescale.joiner import Joiner, Phase
 from framework.rescale.leaver import Step
 from framework.rescale.member import Member
 from framework.rescale.site import Lent
-from framework.wire.messages import Abort, Data, Goodbye, Lost, Message, Progress, encode
+from framework.wire.messages import Abort, Data, Lost, Message, Progress, encode
 from framework.wire.rescale import Missing, ScopeState, SequenceNumbers, State
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Rescaling:
         """Workers that have joined since this one is here, and that every member's records may go to."""
         self._worker = worker
         spans = tuple((founder, 0, EPOCH_MAX) for founder in members.workers)
-        self._member = Member(worker.id, members, members.workers, addresses, spans, self)
+        self._member = Member(worker.id, members, members.workers, addresses, spans, (), self)
         self._audience = self._member.audience
         self._phases: list[tuple[Phase, float]] = []
 
@@ -119,6 +119,15 @@ class Rescaling:
     def close_turns(self) -> None:
         """Let nobody else in, on the oldest member: the job is about to end."""
         self._member.turns.closed = True
+
+    @property
+    def engaged(self) -> bool:
+        """Whether somebody else joins or leaves and cannot do so without this worker."""
+        return self._member.engaged
+
+    def close(self) -> None:
+        """The job is done here: let nobody in any more."""
+        self._member.close()
 
     # Joining
 
@@ -238,9 +247,6 @@ class Rescaling:
         if isinstance(message, Progress):
             self._member.heard(sender, message)
             return False
-        if isinstance(message, Goodbye) and self._member.leaving is not None:
-            self._member.leaving.peer_gone(sender)
-            return False
         if self.joining:
             return self._receive_joining(sender, message)
         return self._member.receive(sender, message)
@@ -268,7 +274,7 @@ class Rescaling:
     def _become_member(self, joiner: Joiner) -> None:
         addresses = {**joiner.addresses, self._worker.id: joiner.address}
         self._member = Member(
-            self._worker.id, joiner.members, joiner.founders, addresses, joiner.inheritance.spans, self, joiner.used
+            self._worker.id, joiner.members, joiner.founders, addresses, joiner.inheritance.spans, joiner.spent, self
         )
         self.audience_changed(self._member.audience)
         self.members_changed(self._member.members)

@@ -59,6 +59,9 @@ class Worker:
         self._ready: set[int] = set()
         self._on_finish: list[Callable[[], None]] = []
         self._departed: set[WorkerId] = set()
+        """Those who have said goodbye."""
+        self._parted_from: set[WorkerId] = set()
+        """Those whom this worker has said goodbye to."""
         self._stopping: str | None = None
         self._unannounced: list[Built] = []
         self.stepping = False
@@ -333,12 +336,21 @@ class Worker:
                 self._compare(dataflow, sender, fingerprint)
             case Goodbye():
                 self._departed.add(sender)
-                if sender not in self.members.workers:
+                if sender not in self.members.workers and sender not in self.rescaling.audience:
                     self.transport.part_with(sender)
             case Abort(report):
                 raise JobAborted(report)
             case Lost(detail):
-                raise PeerLost(f"worker {self.id} lost worker {sender}: {detail}")
+                raise PeerLost(f"worker {self.id} lost worker {sender}: {detail}{self._how_far()}")
+
+    def _how_far(self) -> str:
+        """Up to where the dataflows are complete, for the report of a loss."""
+        least = [
+            f"dataflow {number} was complete before {min(times)}"
+            for number, state in self.progress_states().items()
+            if (times := [time for (_, time), count in state.pointstamps.items() if count > 0])
+        ]
+        return "".join(f"; {one}" for one in least)
 
     # Agreement on what was built
 
@@ -399,11 +411,25 @@ class Worker:
             self.rescaling.check_built()
             if not (self.rescaling.joined and self.stay()):
                 self.complete()
-        self._broadcast(Goodbye())
-        self.transport.flush()
-        while not self.rescaling.gone and set(self.members.others(self.id)) - self._departed:
-            self.transport.park(None)
+        while not self.part():
+            self._park(None)
             self.step()
+
+    def part(self) -> bool:
+        """Say goodbye to those who have not heard it; whether they all have said theirs, or this worker has left.
+
+        While others join or leave, and this worker has to do with it, it says nothing yet: they need it.
+        """
+        self.rescaling.close()
+        if self.rescaling.engaged:
+            self.transport.flush()
+            return False
+        others = set(self.members.others(self.id))
+        for peer in sorted(others - self._parted_from):
+            self.transport.send(peer, Goodbye())
+            self._parted_from.add(peer)
+        self.transport.flush()
+        return self.rescaling.gone or not others - self._departed
 
     def abort(self, report: str) -> None:
         """Give everything up, and tell the peers that the job has failed; they end too."""

@@ -64,7 +64,7 @@ if Path("late").exists():
 def folder(tmp_path: Path) -> Path:
     """A job that takes its time until there is a file `hurry`, and its input."""
     (tmp_path / "counts.py").write_text(COUNTS)
-    lines = [" ".join(f"w{(line * word) % 97}" for word in range(1, 4)) for line in range(10_000)]
+    lines = [" ".join(f"w{(line * word) % 97}" for word in range(1, 4)) for line in range(6_000)]
     (tmp_path / "book.txt").write_text("\n".join(lines) + "\n")
     return tmp_path
 

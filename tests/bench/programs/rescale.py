@@ -115,8 +115,7 @@ class _Feeder:
     def _send(self, rows: list[tuple[str, int]]) -> None:
         epoch = self._numbers.time + 1
         self._numbers.send_batch(rows)
-        self._steward.act()
-        self._control.advance_to(epoch)
+        self._steward.advance_to(epoch)
         self._numbers.advance_to(epoch)
 
 

@@ -1,0 +1,347 @@
+"""Workers join and leave a job of real processes that counts words without pause, and every count stays right.
+
+All processes run `counting.py`. Each word's counts, put together from the files of all workers, are 1, 2, ... n: none
+is missing, none comes twice. To repeat the long run: `pytest tests/process/test_rescale.py -k grows --rescale-runs 20`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.process.commands import free_base_port
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).parent / "counting.py"
+WAIT_S = 40.0
+"""How long anything may take, on a machine that is busy with other things."""
+
+
+@dataclass(slots=True)
+class Crew:
+    """The processes of one job, by number, and the files that they write."""
+
+    directory: Path
+    base_port: int
+    threads: int = 1
+    founders: int = 2
+    processes: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, *flags: str) -> None:
+        """Start the processes that the job begins with; its feeder feeds at once."""
+        for process in range(self.founders):
+            self.run(process, *flags)
+        for process in range(self.founders):
+            self.wait_for(process, f"worker {process * self.threads} is up")
+
+    def run(self, process: int, *flags: str, threads: int | None = None, secret: str = "secret") -> None:
+        """Start one process."""
+        shape = ("-n", str(self.founders), "-w", str(threads or self.threads), "-p", str(process))
+        with self.said(process).open("wb") as file:
+            self.processes[process] = subprocess.Popen(
+                [sys.executable, PROGRAM, *shape, "--base-port", str(self.base_port), self.directory, *flags],
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(ROOT),
+                    "HAILER_SECRET_FILE": str(self.directory / secret),
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+            )
+
+    def join(self, process: int, *flags: str, through: int = 0) -> None:
+        """Start a process that joins."""
+        self.run(process, "--join", str(through), *flags)
+
+    def wait_until_in(self, *processes: int) -> None:
+        """Wait until these processes are members, on all of their threads."""
+        for process in processes:
+            for thread in range(self.threads):
+                self.wait_for(process, f"worker {process * self.threads + thread} is up")
+
+    def leave(self, *processes: int) -> None:
+        """Ask processes to leave, and wait until they have."""
+        for process in processes:
+            self.signal(process, signal.SIGTERM)
+        for process in processes:
+            assert self.code(process) == 0, self.text(process)
+
+    def signal(self, process: int, number: signal.Signals) -> None:
+        self.processes[process].send_signal(number)
+
+    def code(self, process: int) -> int:
+        """Wait for a process to end."""
+        try:
+            return self.processes[process].wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"process {process} has not ended; {self.story()}") from None
+
+    def said(self, process: int) -> Path:
+        return self.directory / f"said-{process}"
+
+    def text(self, process: int) -> str:
+        """What a process has said so far."""
+        return self.said(process).read_text()
+
+    def wait_for(self, process: int, text: str) -> None:
+        """Wait until a process has said something."""
+        self.wait_while(lambda: text not in self.text(process), f"process {process} has not said {text!r}")
+
+    def wait_while(self, condition: Callable[[], bool], what: str) -> None:
+        deadline_s = time.monotonic() + WAIT_S
+        while condition():
+            assert time.monotonic() < deadline_s, f"{what}; {self.story()}"
+            time.sleep(0.01)
+
+    def counted(self, worker: int) -> int:
+        """How many bytes of counts a worker has written out so far."""
+        path = self.directory / f"counts-{worker}"
+        return path.stat().st_size if path.exists() else 0
+
+    def goes_on(self, worker: int = 0) -> None:
+        """Wait until a worker has written out more counts than now."""
+        before = self.counted(worker)
+        self.wait_while(lambda: self.counted(worker) <= before, f"worker {worker} counts no more")
+
+    def finish(self) -> None:
+        """Let the feeder stop, see all processes end well, and check every count."""
+        (self.directory / "stop").touch()
+        running = [process for process, popen in self.processes.items() if popen.poll() is None]
+        assert {process: self.code(process) for process in running} == dict.fromkeys(running, 0), self.story()
+        sent = json.loads((self.directory / "sent.json").read_text())
+        counts = self.counts()
+        wrong = {word: n for word, n in sent.items() if sorted(counts[word]) != list(range(1, n + 1))}
+        assert not wrong
+        assert counts.keys() == sent.keys()
+
+    def counts(self) -> dict[str, list[int]]:
+        """All counts of each word, on whichever worker."""
+        counts: dict[str, list[int]] = defaultdict(list)
+        for path in self.directory.glob("counts-*"):
+            for line in path.read_text().splitlines():
+                word, total = line.split()
+                counts[word].append(int(total))
+        return counts
+
+    def story(self) -> str:
+        """What all processes have said, for whoever must find out what went wrong."""
+        return "\n".join(f"--- {process}\n{self.text(process)}" for process in self.processes)
+
+    def end(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def crew(tmp_path: Path) -> Iterator[Crew]:
+    crew = Crew(tmp_path, free_base_port(16))
+    try:
+        yield crew
+    finally:
+        crew.end()
+
+
+def test_a_job_grows_and_shrinks_from_2_to_8_to_3_to_1_to_4(crew: Crew, rescale_run: int):
+    crew.start()
+    for process in range(2, 8):
+        crew.join(process, through=process % 2)
+    crew.wait_until_in(*range(2, 8))
+    crew.leave(1, 2, 3, 4, 5)
+    crew.goes_on()
+    crew.leave(6, 7)
+    crew.goes_on()
+    for process in range(8, 11):
+        crew.join(process)
+    crew.wait_until_in(8, 9, 10)
+    crew.goes_on(10)
+    crew.finish()
+
+
+def test_joiners_are_served_though_the_feeder_waits_for_them(crew: Crew):
+    """Nothing is fed ahead of the outputs, and what is dealt to a joiner waits until it has its routing state."""
+    crew.start("--ahead", "1")
+    for process in (2, 3, 4):
+        crew.join(process)
+    crew.wait_until_in(2, 3, 4)
+    crew.goes_on(4)
+    crew.finish()
+
+
+def test_a_slow_peer_only_slows(crew: Crew):
+    crew.run(0)
+    crew.run(1, "--slow-s", "0.02")
+    crew.wait_until_in(0, 1)
+    crew.join(2, through=1)
+    crew.wait_until_in(2)
+    crew.leave(2)
+    crew.goes_on()
+    crew.finish()
+
+
+def test_a_peer_that_is_paused_is_waited_for(crew: Crew):
+    crew.start()
+    crew.signal(1, signal.SIGSTOP)
+    crew.join(2)
+    time.sleep(1.0)
+    assert "worker 2 is up" not in crew.text(2)
+    crew.signal(1, signal.SIGCONT)
+    crew.wait_until_in(2)
+    crew.goes_on(2)
+    crew.signal(1, signal.SIGSTOP)
+    crew.signal(2, signal.SIGTERM)
+    time.sleep(0.5)
+    assert crew.processes[2].poll() is None
+    crew.signal(1, signal.SIGCONT)
+    assert crew.code(2) == 0, crew.text(2)
+    crew.finish()
+
+
+def test_a_joiner_that_dies_is_done_without_in_whatever_phase(crew: Crew):
+    """From its first word to the moment before it becomes a member. Afterwards its death is that of a member."""
+    crew.start()
+    phases = ["turn", "links", "state", "missing batches", "dataflows", "enlisting"]
+    for process, phase in enumerate(phases, 2):
+        crew.join(process, "--die", phase)
+        assert crew.code(process) == -signal.SIGKILL, crew.text(process)
+        crew.goes_on()
+    crew.join(9)
+    crew.wait_until_in(9)
+    crew.leave(9)
+    crew.finish()
+
+
+def test_a_joiner_that_dies_while_it_waits_its_turn_leaves_the_queue(crew: Crew):
+    crew.start()
+    crew.signal(1, signal.SIGSTOP)
+    crew.join(2)
+    crew.wait_for(0, "worker 2 asks to join")
+    crew.join(3)
+    crew.wait_for(3, "waits its turn")
+    crew.signal(3, signal.SIGKILL)
+    crew.code(3)
+    crew.signal(1, signal.SIGCONT)
+    crew.wait_until_in(2)
+    crew.join(4)
+    crew.wait_until_in(4)
+    crew.finish()
+
+
+def test_who_does_not_fit_is_refused_with_a_reason_and_the_job_goes_on(crew: Crew):
+    crew.start()
+
+    def refused(process: int, reason: str) -> None:
+        assert crew.code(process) == 1, crew.text(process)
+        assert reason in crew.text(process)
+        crew.goes_on()
+
+    crew.join(2, "--other-program")
+    refused(2, "this program does not fit the job that worker 2 was to join")
+    crew.run(3, "--join", "0", threads=2)
+    refused(3, "refused this process: it has 2 threads, but the processes of this cluster have 1")
+    crew.run(3, "--join", "0", secret="other")
+    refused(3, "has another cluster secret than this process; give both the same file")
+    crew.join(3, "--other-version")
+    refused(3, "cannot be talked to")
+    crew.join(3)
+    crew.wait_until_in(3)
+    crew.leave(3)
+    crew.join(3)
+    refused(3, "this job has, or had, a worker 3, and no number is used twice; use a higher process number")
+    crew.finish()
+
+
+def test_a_joiner_that_was_turned_away_may_try_again(crew: Crew):
+    crew.start()
+    crew.join(2, "--die", "turn")
+    assert crew.code(2) == -signal.SIGKILL
+    crew.join(2)
+    crew.wait_until_in(2)
+    crew.goes_on(2)
+    crew.finish()
+
+
+def test_processes_of_several_threads_join_and_leave(crew: Crew):
+    crew.threads = 2
+    crew.start()
+    crew.join(2)
+    crew.join(3, through=1)
+    crew.wait_until_in(2, 3)
+    crew.leave(1, 2)
+    crew.goes_on()
+    crew.finish()
+
+
+def test_a_worker_that_let_others_in_leaves_and_they_stay(crew: Crew):
+    crew.start()
+    crew.join(2, through=1)
+    crew.wait_until_in(2)
+    crew.join(3, through=2)
+    crew.wait_until_in(3)
+    crew.leave(1, 2)
+    crew.goes_on(3)
+    crew.finish()
+
+
+def test_the_lowest_worker_leaves_where_another_commands(crew: Crew):
+    crew.start("--commander", "1")
+    crew.join(2)
+    crew.wait_until_in(2)
+    crew.leave(0)
+    crew.join(3, "--commander", "1", through=2)
+    crew.wait_until_in(3)
+    crew.goes_on(3)
+    crew.finish()
+
+
+def test_a_second_sigterm_stops_at_once(crew: Crew):
+    """The first asks to leave, which the paused peer holds up; with the second the process ends, and the job fails."""
+    crew.start()
+    crew.join(2)
+    crew.wait_until_in(2)
+    crew.signal(1, signal.SIGSTOP)
+    crew.signal(2, signal.SIGTERM)
+    crew.wait_for(2, "wants to leave")
+    crew.signal(2, signal.SIGTERM)
+    assert crew.code(2) == 128 + signal.SIGTERM
+    crew.signal(1, signal.SIGCONT)
+    assert [crew.code(process) for process in (0, 1)] == [1, 1]
+    for process in (0, 1):
+        assert crew.text(process).splitlines()[-1].startswith("job stopped: process ")
+
+
+ENDED_S = 5.0
+"""How long survivors take to end after a member has died; docs/howto/rescale.md says so."""
+
+
+def test_a_member_that_dies_ends_the_job_on_all_others_with_a_report(crew: Crew):
+    crew.start()
+    crew.join(2)
+    crew.wait_until_in(2)
+    crew.goes_on(2)
+    began_s = time.monotonic()
+    crew.signal(1, signal.SIGKILL)
+    assert [crew.code(process) for process in (0, 2)] == [1, 1]
+    assert time.monotonic() - began_s < ENDED_S
+    for process in (0, 2):
+        said = crew.text(process)
+        assert said.count("job failed") == 1, said
+        assert re.search(
+            r"lost worker 1: worker 1 at 127.0.0.1:\d+: the connection .*; dataflow 0 was complete before \d+$",
+            said,
+            re.M,
+        )
+    for word, totals in crew.counts().items():
+        assert len(set(totals)) == len(totals), f"{word} has a count twice"

@@ -1,0 +1,207 @@
+"""Small clusters whose every order of events is explored; and rules that are weaker than ours, which must be found out.
+
+python -m tests.sim.explorations                    what the test suite explores
+python -m tests.sim.explorations join --full        one of them, step by step instead of sleep by sleep
+python -m tests.sim.explorations join --rule late   one of them under a weaker rule, with the trace of what breaks
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from framework.dataflow.operator import BuiltOperator
+from framework.membership import WorkerId
+from framework.progress.order import Time, linear_key
+from framework.rescale import member
+from framework.rescale.joiner import Joiner, Phase
+from framework.rescale.server import JoinServer, Spans, Stage
+from framework.rescale.site import Lent
+from framework.simulation.actor import Part, Role, Status
+from framework.simulation.explore import Configuration, Ends, Found, explore
+from framework.simulation.views import Broken, Log
+from framework.wire.rescale import Linked, Ready, Want
+from framework.worker import rescaling
+from framework.worker.rescaling import Rescaling
+from framework.worker.worker import Worker
+from operators import Input
+
+
+def feeds(epochs: int, *, records: int = 0, leaves: bool = False) -> Part:
+    """A program that feeds so many epochs, with a record in each of the first of them, and then leaves, or ends."""
+
+    def part(worker: Worker, log: Log) -> Iterator[None]:
+        numbers = Input[int]("numbers")
+
+        def keep(time: Time, number: int) -> None:
+            log["received", time, number] += 1
+
+        with worker.dataflow() as scope:
+            numbers.stream(scope).exchange(lambda number: number).inspect_time(keep)
+        yield
+        while worker.rescaling.joining:
+            yield
+        sent = 0
+        while not numbers.closed and numbers.time + 1 < epochs:
+            if sent < records:
+                log["sent", numbers.time, sent] += 1
+                numbers.send(sent)
+                numbers.flush()
+                sent += 1
+            numbers.advance_to(numbers.time + 1)
+            yield
+        numbers.close()
+        if leaves:
+            worker.rescaling.begin_leave()
+            while not worker.rescaling.gone:
+                yield
+
+    return part
+
+
+def judge(ends: Ends) -> str | None:
+    """Each record was received once, at its time; and everybody came to where it wanted to."""
+    sent, received = Counter[object](), Counter[object]()
+    for worker, (status, view) in ends.items():
+        for entry, count in view.log:
+            assert isinstance(entry, tuple), entry
+            (sent if entry[0] == "sent" else received)[entry[1:]] += count
+        if status is Status.HERE and view.joining:
+            return f"worker {worker} still waits to join"
+    if sent != received:
+        return f"of {dict(sent)} sent, {dict(received)} was received"
+    return None
+
+
+def _cluster(*roles: Role, **options: Any) -> Configuration:
+    return Configuration(roles, judge, restless=True, arrivals_max=1, **options)
+
+
+def _role(worker: int, part: Part, **options: Any) -> Role:
+    return Role(WorkerId(worker), part, **options)
+
+
+_SERVER, _OTHER = WorkerId(0), WorkerId(1)
+
+CONFIGURATIONS = {
+    "join": _cluster(_role(0, feeds(2)), _role(1, feeds(2)), _role(2, feeds(2), server=_SERVER)),
+    "join-with-a-record": _cluster(
+        _role(0, feeds(1)), _role(1, feeds(2, records=1)), _role(2, feeds(1), server=_SERVER)
+    ),
+    "join-through-the-other": _cluster(_role(0, feeds(2)), _role(1, feeds(2)), _role(2, feeds(2), server=_OTHER)),
+    "join-and-die": _cluster(_role(0, feeds(2)), _role(1, feeds(1)), _role(2, feeds(2), server=_SERVER, mortal=True)),
+    "join-at-the-end": _cluster(
+        _role(0, feeds(1)), _role(1, feeds(1)), _role(2, feeds(1), server=_SERVER), goodbyes=True
+    ),
+    "die-at-the-end": _cluster(
+        _role(0, feeds(1)), _role(1, feeds(1)), _role(2, feeds(1), server=_OTHER, mortal=True), goodbyes=True
+    ),
+    "leave": _cluster(_role(0, feeds(2, records=1)), _role(1, feeds(2, records=1, leaves=True)), goodbyes=True),
+    "coordinator-leaves": _cluster(
+        _role(0, feeds(2, leaves=True)), _role(1, feeds(1)), _role(2, feeds(2)), goodbyes=True
+    ),
+    "two-of-three-leave": _cluster(
+        _role(0, feeds(1, leaves=True)), _role(1, feeds(1)), _role(2, feeds(1, leaves=True)), goodbyes=True
+    ),
+    "join-and-leave": _cluster(_role(0, feeds(2)), _role(1, feeds(1, leaves=True)), _role(2, feeds(1), server=_SERVER)),
+    "join-through-a-leaver": _cluster(
+        _role(0, feeds(1)), _role(1, feeds(1, leaves=True)), _role(2, feeds(1), server=_OTHER), goodbyes=True
+    ),
+    "join-as-the-coordinator-leaves": _cluster(
+        _role(0, feeds(1, leaves=True)), _role(1, feeds(1)), _role(2, feeds(1), server=_OTHER), goodbyes=True
+    ),
+}
+"""By name. A worker steps on until it sleeps, and takes one frame at a time; `--full` lifts both bounds."""
+
+
+# Rules that are weaker than ours
+
+
+def lend_at_the_frontier(self: Rescaling) -> tuple[Lent, ...]:
+    """The rule of Selvatici (2019), 6.2: a capability at the server's view of an operator's frontier."""
+    lent: list[Lent] = []
+    for scope in self._worker.scopes().values():
+        for child in scope.children():
+            if isinstance(child.operator, BuiltOperator) and child.operator.lends:
+                for port, source in enumerate(child.sources):
+                    frontier = scope.ledger().tracker.frontier(source).frontier()
+                    if frontier:
+                        time = min(frontier, key=linear_key)
+                        scope.lend(source, time, 1)
+                        lent.append((child.path, port, time))
+    return tuple(lent)
+
+
+class HastyJoiner(Joiner):
+    """Does not wait until every member has admitted it."""
+
+    def _go_on(self) -> None:
+        if self.phase is Phase.LEARNING and self._state is not None:
+            self._compare(self._state)
+        super()._go_on()
+
+
+class LateServer(JoinServer):
+    """Announces what it lends after `Admit` instead of before."""
+
+    def receive(self, message: Linked | Want | Ready) -> None:
+        if isinstance(message, Linked):
+            self.stage = Stage.LENDING
+        else:
+            super().receive(message)
+
+    def lent_is_told(self, spans: Spans) -> None:
+        self.lent = self._site.lend()
+        super().lent_is_told(spans)
+
+
+RULES: dict[str, tuple[object, str, object] | None] = {
+    "ours": None,
+    "frontier": (Rescaling, "lend", lend_at_the_frontier),
+    "hasty": (rescaling, "Joiner", HastyJoiner),
+    "late": (member, "JoinServer", LateServer),
+}
+"""By name, what takes the place of what."""
+
+
+@contextmanager
+def following(rule: str) -> Iterator[None]:
+    """Let workers follow another rule."""
+    with pytest.MonkeyPatch.context() as patch:
+        weaker = RULES[rule]
+        if weaker is not None:
+            patch.setattr(*weaker)
+        yield
+
+
+def run(name: str, *, under: str = "ours", seeking: type[Broken] = Broken, full: bool = False) -> Found:
+    """Explore a configuration."""
+    configuration = CONFIGURATIONS[name]
+    if full:
+        configuration = replace(configuration, restless=False, arrivals_max=99)
+    with following(under):
+        return explore(configuration, seeking=seeking)
+
+
+def main() -> None:
+    """Explore, and tell what was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sim.explorations")
+    parser.add_argument(
+        "names", nargs="*", default=list(CONFIGURATIONS), metavar="name", help=", ".join(CONFIGURATIONS)
+    )
+    parser.add_argument("--rule", default="ours", choices=list(RULES))
+    parser.add_argument("--full", action="store_true", help="every step a move of its own, any number of frames a step")
+    options = parser.parse_args()
+    for name in options.names:
+        found = run(name, under=options.rule, full=options.full)
+        print(f"{name}: {found}", *found.trace, sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
