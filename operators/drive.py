@@ -28,21 +28,21 @@ def drive(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
     worker = flow.worker
     worker.bootstrap()
     if flow.commanding:
-        steward = Steward(worker, flow.control) if flow.control is not None else None
-        _feed(flow, sources, steward)
-        if steward is not None:
-            steward.see_off()
+        flow.steward = Steward(worker, flow.control) if flow.control is not None else None
+        _feed(flow, sources)
+        if flow.steward is not None:
+            flow.steward.see_off()
         worker.rescaling.close_turns()
         flow.end_commands()
         return
     flow.end_commands()
-    _feed(flow, sources, None)
+    _feed(flow, sources)
     worker.stay()
 
 
-def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]], steward: Steward | None) -> None:
+def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
     """Feed the inputs until their sources have ended."""
-    worker, open_inputs = flow.worker, dict(flow.inputs)
+    worker, steward, open_inputs = flow.worker, flow.steward, dict(flow.inputs)
     for name in flow.inputs.keys() - sources.keys():
         open_inputs.pop(name).close()
     epoch = max((input.time for input in open_inputs.values()), default=0)

@@ -14,6 +14,7 @@ from framework.worker.worker import Worker
 from operators.control_input import ControlInput
 from operators.input import Input
 from operators.probe import Probe
+from operators.steward import Steward
 from operators.stream import Stream
 from routing.commands import Control, Instruction
 
@@ -32,6 +33,8 @@ class Flow:
         self.probe = Probe()
         self.control: ControlInput | None = None
         """The job's own control input, once an operator listens to it; `command` sends on it."""
+        self.steward: Steward | None = None
+        """Looks after workers that join and leave, on the worker that sends the job's commands."""
         self._receivers = receivers
         self._commands: Stream[Control] | None = None
         self._asked: deque[tuple[Instruction, ...]] = deque()

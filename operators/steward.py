@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from framework.membership import Members, WorkerId
 from framework.progress.order import EPOCH_MAX
@@ -39,6 +39,11 @@ class Steward:
     def busy(self) -> bool:
         """Whether a worker waits for commands, or is on its way in or out."""
         return self._stewardship.busy or self._worker.rescaling.changing
+
+    @property
+    def waiting(self) -> Sequence[WorkerId]:
+        """The workers that have not received all commands that they need."""
+        return self._stewardship.waiting
 
     def act(self) -> bool:
         """Send what is due at the current epoch; whether anything is. Let the control input advance afterwards."""

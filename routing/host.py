@@ -15,7 +15,7 @@ from framework.dataflow.capability import Capability, InputCapability
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.operator import BuiltOperator
 from framework.wire import codec
-from routing.migration import Chunk, PutOff, Shelf, StateMessage, acknowledge
+from routing.migration import Chunk, PutOff, Shelf, StateMessage, acknowledge, size_of
 from routing.pending import Pending
 
 
@@ -58,6 +58,8 @@ class Host:
         self._early: dict[int, tuple[Capability, list[tuple[int, list[Any]]]]] = {}
         self._early_times: list[int] = []
         self._held: dict[int, Capability] = {}
+        self.received_bytes = 0
+        """How much state has come from other workers so far."""
         operator.on_shut_down.append(self._give_up)
 
     def activate(self) -> None:
@@ -81,6 +83,7 @@ class Host:
         for capability, messages in self._state:
             for message in messages:
                 self._install(message, capability)
+                self.received_bytes += size_of(message)
             self._acks.session(capability).give_container(acknowledge(messages))
 
     def _install(self, message: StateMessage, capability: InputCapability) -> None:

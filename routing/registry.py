@@ -30,6 +30,8 @@ class BinnedOperator:
     """The bins that hold anything on this worker, with their numbers of keys."""
     shipped_bytes: Callable[[], int]
     """How much state has left this worker so far."""
+    received_bytes: Callable[[], int]
+    """How much has come to it."""
     eligible: Callable[[], frozenset[WorkerId]]
     """The workers that may own bins."""
     decided: Callable[[], int]

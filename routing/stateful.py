@@ -134,6 +134,7 @@ class OnBins:
             router,
             keys_per_bin=logic.shelf.bins,
             shipped_bytes=lambda: shipper.shipped_bytes,
+            received_bytes=lambda: host.received_bytes,
             eligible=lambda: frozenset(compiler.eligible),
             decided=lambda: compiler.through,
             complete=forwarder.complete,

@@ -60,7 +60,12 @@ class Stewardship:
     @property
     def busy(self) -> bool:
         """Whether somebody waits for commands."""
-        return bool(self._joiners or self._leavers)
+        return bool(self.waiting)
+
+    @property
+    def waiting(self) -> list[WorkerId]:
+        """Those who wait for commands."""
+        return [*self._joiners, *self._leavers]
 
     def joined(self, worker: WorkerId) -> None:
         """A worker has joined, and knows nothing."""

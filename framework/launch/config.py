@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from framework.errors import ConfigError
@@ -31,14 +31,15 @@ class Spawned:
     lifeline_fd: int
     """Ends when the launcher does."""
     report_fd: int
-    """Takes the report of a failure, so that the launcher prints one of them."""
+    """Takes what the launcher is told unasked: the report of a failure, so that it prints one of them, say."""
     link_fd: int
     """A socket to the launcher, for requests and answers while the job runs."""
+    server: int | None = None
+    """The process that helps this one to join, if the job runs already."""
 
     def to_environment(self) -> str:
         """The value of `SPAWNED_VARIABLE`."""
-        fields = [self.process, self.addresses, self.listener_fd, self.lifeline_fd, self.report_fd, self.link_fd]
-        return json.dumps(fields)
+        return json.dumps(astuple(self))
 
     @staticmethod
     def from_environment() -> Spawned | None:
@@ -46,8 +47,8 @@ class Spawned:
         value = os.environ.pop(SPAWNED_VARIABLE, None)
         if value is None:
             return None
-        process, addresses, *descriptors = json.loads(value)
-        return Spawned(process, tuple((host, port) for host, port in addresses), *descriptors)
+        process, addresses, *rest = json.loads(value)
+        return Spawned(process, tuple((host, port) for host, port in addresses), *rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,10 @@ def read_hostfile(path: Path, processes: int | None) -> tuple[Address, ...]:
 
 def with_spawned(config: Config, spawned: Spawned) -> Config:
     """The configuration of a process that the local launcher started."""
-    return replace(config, process=spawned.process, addresses=spawned.addresses)
+    config = replace(config, process=spawned.process, addresses=spawned.addresses, joinable=True)
+    if spawned.server is None:
+        return config
+    return replace(config, join=spawned.addresses[spawned.server], server=spawned.server)
 
 
 def _local_addresses(processes: int, base_port: int) -> tuple[Address, ...]:

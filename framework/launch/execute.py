@@ -21,6 +21,7 @@ from framework.launch import local
 from framework.launch.agent import Agent
 from framework.launch.config import Config, Spawned, inherited_listener, parse, usage, with_spawned
 from framework.launch.link import Link
+from framework.launch.news import tell_join
 from framework.launch.plane import ControlPlane
 from framework.launch.report import render, worst
 from framework.launch.signals import Stop, exit_code
@@ -81,8 +82,9 @@ def execute_from_args(
     _show_log()
     if spawned is not None:
         config = with_spawned(config, spawned)
-        local.live_as_child(spawned)
     with stop.on_signals():
+        if spawned is not None:
+            local.live_as_child(spawned)
         try:
             if config.process is None or (plane is not None and spawned is None and not config.by_hand):
                 local.run_processes(config, stop, plane)
@@ -119,6 +121,9 @@ def _execute(
     mesh = _mesh(config, secret, inherited_listener(spawned) if spawned else None, lambda: stop.reason is not None)
     try:
         workers = _workers(config, args, mesh)
+        if spawned is not None and config.join is not None:
+            for worker in workers:
+                tell_join(spawned, worker)
         if spawned is not None and plane is not None:
             Agent(Link(socket.socket(fileno=spawned.link_fd)), workers, plane.answer).start()
         return _run_workers(main, config, workers, stop, mesh)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from framework.errors import WorldError
 from framework.launch.link import Inquiry
 from framework.launch.signals import Stop
 from framework.membership import WorkerId
 from framework.worker.worker import Worker
 
 
-@dataclass(frozen=True, slots=True)
+class JobEnds(WorldError):
+    """No process can be added to a job that is about to end."""
+
+
+@dataclass(slots=True, eq=False)
 class Supervised:
     """One process of a job, as its supervisor sees it."""
 
@@ -21,6 +27,28 @@ class Supervised:
     pid: int
     workers: Sequence[WorkerId]
     inquiry: Inquiry
+    phases: list[tuple[WorkerId, str, float]] = field(default_factory=list)
+    """What a process that came later has behind it of its join, by worker, with the seconds that it took."""
+    joined: set[WorkerId] = field(default_factory=set)
+    """Its workers that are members of the job."""
+    ended: threading.Event = field(default_factory=threading.Event)
+    failure: str | None = None
+    """Why it ended, unless that was as it should."""
+
+    @property
+    def member(self) -> bool:
+        """Whether all of its workers take part: before that they answer no requests."""
+        return self.joined.issuperset(self.workers)
+
+
+class Workforce(Protocol):
+    """The processes of a job; any thread may ask."""
+
+    def processes(self) -> Sequence[Supervised]:
+        """Those that take part or are about to, in the order of their numbers; those that have left are not there."""
+
+    def hire(self) -> Supervised:
+        """Start another one, which joins; its number is higher than any before it. May raise `JobEnds`."""
 
 
 class ControlPlane(Protocol):
@@ -35,5 +63,5 @@ class ControlPlane(Protocol):
         They are descriptors that are closed once it has started, or None for the supervisor's own.
         """
 
-    def overseeing(self, processes: Sequence[Supervised], stop: Stop) -> AbstractContextManager[None]:
-        """Oversee these processes while the block runs; the sequence grows as others start."""
+    def overseeing(self, workforce: Workforce, stop: Stop) -> AbstractContextManager[None]:
+        """Oversee a job's processes while the block runs."""

@@ -117,7 +117,7 @@ class Rescaling:
         return self._member.turns.current is not None
 
     def close_turns(self) -> None:
-        """Let nobody else in or out, on the oldest member: the job is about to end."""
+        """Let nobody else in, on the oldest member: the job is about to end."""
         self._member.turns.closed = True
 
     @property

@@ -18,7 +18,15 @@ from routing.control.doctor import examine
 from routing.control.errors import BadRequest, JobUnreachable
 from routing.control.job_file import JobFileError, load_job
 from routing.control.overseer import STRATEGIES
-from routing.control.pages import explain_page, plan_line, status_page, summary_line
+from routing.control.pages import (
+    change_line,
+    explain_page,
+    plan_line,
+    scale_line,
+    scale_summary,
+    status_page,
+    summary_line,
+)
 from routing.control.plane import JobControl
 from routing.control.run_directory import running_jobs
 from routing.plan.plan import Plan
@@ -26,6 +34,7 @@ from routing.plan.plan import Plan
 WATCH_S = 1.0
 POLL_S = 0.1
 CLEAR = "\x1b[H\x1b[2J"
+ERASE = "\r\x1b[K"
 
 
 def main() -> None:
@@ -109,6 +118,23 @@ def cancel(flags: Namespace) -> int:
     return 0
 
 
+def scale(flags: Namespace) -> int:
+    """Change the number of processes."""
+    client = Client.of(Path.cwd(), flags.job)
+    answer = client.post("scale", {"processes": flags.processes, "dry_run": flags.dry_run})
+    if not answer["begun"]:
+        print(change_line(answer))
+        return 0
+    return _see_through(client)
+
+
+def leave(flags: Namespace) -> int:
+    """Let a worker go."""
+    client = Client.of(Path.cwd(), flags.job)
+    client.post("leave", {"worker": flags.worker})
+    return _see_through(client)
+
+
 def doctor(flags: Namespace) -> int:
     """Examine the machine."""
     bad = False
@@ -135,17 +161,43 @@ def _carry_out(flags: Namespace, action: str, arguments: dict[str, Any]) -> int:
             state = client.get("plan")
             if state["finished"]:
                 break
-            if (line := plan_line(state)) != shown and sys.stderr.isatty():
-                print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
-                shown = line
+            shown = _show_line(plan_line(state), shown)
             time.sleep(POLL_S)
         except KeyboardInterrupt:
             print("\nending after this step; Ctrl-C again leaves it to itself", file=sys.stderr, flush=True)
             client.post("cancel", {})
-    if shown:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    _show_line("", shown)
     print(summary_line(state))
     return 1 if state["failure"] or state["cancelled"] else 0
+
+
+def _see_through(client: Client) -> int:
+    """Show how processes join and leave until they have. It goes on by itself if nobody watches."""
+    told, line = 0, ""
+    while True:
+        state = client.get("scale")
+        for event in state["log"][told:]:
+            print(f"{ERASE * bool(line)}{event}", flush=True)
+        told = len(state["log"])
+        if state["finished"]:
+            break
+        line = _show_line(scale_line(state), line)
+        try:
+            time.sleep(POLL_S)
+        except KeyboardInterrupt:
+            print("it goes on by itself; `hailer status` shows how far it is", file=sys.stderr, flush=True)
+            raise
+    _show_line("", line)
+    print(scale_summary(state))
+    return 1 if state["failure"] else 0
+
+
+def _show_line(line: str, shown: str) -> str:
+    """Replace the line that is shown on a terminal; what is shown then."""
+    if line == shown or not sys.stderr.isatty():
+        return shown
+    print(f"{ERASE}{line}", end="", file=sys.stderr, flush=True)
+    return line
 
 
 def _parser() -> Parser:
@@ -159,6 +211,7 @@ def _parser() -> Parser:
     _add_run(commands)
     _add_looks(commands)
     _add_plans(commands)
+    _add_scales(commands)
     examined = _add(commands, "doctor", doctor, "check what this machine and directory lack", "hailer doctor")
     examined.description = "Check Python, packages, Java, ports, limits and this directory; exit with 1 if any is bad."
     return parser
@@ -219,6 +272,21 @@ def _add_plans(commands: _SubParsersAction[Parser]) -> None:
     parser.description = "Give each worker about the same number of keys, and move as few as that takes."
     _add_plan(parser, "optimized")
     parser = _add(commands, "cancel", cancel, "end the plan that is under way, after its step", "hailer cancel")
+    _add_job(parser)
+
+
+def _add_scales(commands: _SubParsersAction[Parser]) -> None:
+    parser = _add(commands, "scale", scale, "change the number of processes while the job runs", "hailer scale 4")
+    parser.description = (
+        "Start processes that join the job and give them their share of bins, or move the bins of some to the others "
+        "and let them leave: those with the highest numbers first. The one that feeds the job stays."
+    )
+    parser.add_argument("processes", type=int, metavar="N", help="how many processes there shall be")
+    parser.add_argument("--dry-run", action="store_true", help="say what would happen and do nothing")
+    _add_job(parser)
+    parser = _add(commands, "leave", leave, "let a worker leave the job", "hailer leave 2")
+    parser.description = "Move a worker's bins to the others and let it leave, with all other workers of its process."
+    parser.add_argument("worker", type=int, metavar="W", help="a worker's number, as in `hailer status`")
     _add_job(parser)
 
 

@@ -42,6 +42,28 @@ def _shows(table: Sequence[WorkerId], step: Step) -> bool:
     )
 
 
+@dataclass(slots=True)
+class Stall:
+    """The longest that the outputs of operators stood still."""
+
+    seen_s: float
+    longest_s: float = 0.0
+    _moved_s: float = field(init=False)
+    """When outputs last moved."""
+    _outputs: dict[str, int | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._moved_s = self.seen_s
+
+    def note(self, now_s: float, operators: Mapping[str, Seen]) -> None:
+        """Take how far the outputs are now."""
+        outputs = {path: seen.output for path, seen in operators.items()}
+        if outputs != self._outputs:
+            self._outputs, self._moved_s = outputs, now_s
+        self.longest_s = max(self.longest_s, now_s - self._moved_s)
+        self.seen_s = now_s
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """How a plan is doing, or how it ended."""
@@ -65,15 +87,11 @@ class PlanExecution:
     runner: PlanRunner = field(init=False)
     _fed_at: int | None = field(init=False, default=None)
     """No later than this epoch the step under way was sent; known from the first look after sending it."""
-    _outputs: dict[str, int | None] = field(init=False, default_factory=dict)
-    _moved_s: float = field(init=False)
-    """When outputs last moved."""
-    _seen_s: float = field(init=False)
-    _stall_s_max: float = field(init=False, default=0.0)
+    _stall: Stall = field(init=False)
 
     def __post_init__(self) -> None:
         self.runner = PlanRunner(self.plan, self.gap_s)
-        self._moved_s = self._seen_s = self.began_s
+        self._stall = Stall(self.began_s)
 
     @property
     def finished(self) -> bool:
@@ -90,7 +108,7 @@ class PlanExecution:
         if not operators:
             self.failure = "the job has ended"
             return None
-        self._note_outputs(now_s, {path: seen.output for path, seen in operators.items()})
+        self._stall.note(now_s, operators)
         done = self.runner.done
         if (step := self.runner.under_way) is not None:
             if self._fed_at is None and fed_at is not None:
@@ -120,19 +138,17 @@ class PlanExecution:
     def report(self) -> Report:
         """How it is doing, as of the last look."""
         return Report(
-            self.runner.progress(), self.finished, self.failure, self._seen_s - self.began_s, self._stall_s_max
+            self.runner.progress(),
+            self.finished,
+            self.failure,
+            self._stall.seen_s - self.began_s,
+            self._stall.longest_s,
         )
 
     def _is_past(self, operators: Mapping[str, Seen]) -> bool:
         """Whether the epoch that the step was sent at is complete in every operator."""
         outputs = [seen.output for seen in operators.values()]
         return all(output is None or (self._fed_at is not None and output > self._fed_at) for output in outputs)
-
-    def _note_outputs(self, now_s: float, outputs: dict[str, int | None]) -> None:
-        if outputs != self._outputs:
-            self._outputs, self._moved_s = outputs, now_s
-        self._stall_s_max = max(self._stall_s_max, now_s - self._moved_s)
-        self._seen_s = now_s
 
 
 def _bins(step: Step) -> str:

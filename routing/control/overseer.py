@@ -14,24 +14,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from framework.launch.link import NoAnswer, RequestFailed
-from framework.launch.plane import Supervised
+from framework.launch.config import PROCESSES_MAX
+from framework.launch.plane import Workforce
 from framework.membership import WorkerId
 from routing.bins import BinId
 from routing.control.arguments import hint
+from routing.control.assembly import Assembly
 from routing.control.errors import BadRequest, JobUnreachable
+from routing.control.scaling import Change, Scaling, change_to
 from routing.control.summary import bin_rows, least_blockers, least_frontier, operator_rows
 from routing.control.times import from_json
 from routing.control.vitals import LISTEN_S
 from routing.plan import Plan, Reassignment, all_at_once, balance, batched, fluid, optimized
 
-WITHIN_S = 2.0
-"""How long a worker has to get to its next step."""
-
 SAMPLE_S = 0.5
 """How long rates are measured, if nobody has looked just before."""
-
-_NONE: Mapping[WorkerId, str] = {}
 
 STRATEGIES: dict[str, Callable[[Reassignment], Plan]] = {
     "optimized": optimized,
@@ -53,10 +50,12 @@ class _Table:
 class Overseer:
     """One running job."""
 
-    def __init__(self, job: str, processes: Sequence[Supervised]) -> None:
+    def __init__(self, job: str, workforce: Workforce) -> None:
         self.job = job
         self._began_s = time.monotonic()
-        self._supervised = processes
+        self._assembly = Assembly(workforce)
+        self._changing = threading.Lock()
+        self._scaling: Scaling | None = None
         self._sampling = threading.Lock()
         self._sample: tuple[float, dict[WorkerId, Any]] = (float("-inf"), {})
         self._shipped_bytes_before = 0
@@ -68,9 +67,9 @@ class Overseer:
 
     def pulse(self) -> dict[str, Any]:
         """How far the job is; cheap."""
-        answers, silent = self._ask_all("pulse")
+        answers, silent = self._assembly.ask_all("pulse")
         return {
-            "workers": len(self._processes),
+            "workers": len(self._assembly.workers),
             "running_s": time.monotonic() - self._began_s,
             "frontier": least_frontier(answers.values()),
             "plan": next((answer["plan"] for answer in answers.values() if answer["plan"]), None),
@@ -83,24 +82,25 @@ class Overseer:
             before_s, before = self._sample
             busy: dict[WorkerId, str] = {}
             if time.monotonic() - before_s > LISTEN_S / 2:
-                before, busy = self._ask_all("status")
+                before, busy = self._assembly.ask_all("status")
                 time.sleep(SAMPLE_S)
-            answers, silent = self._ask_all("status", but=busy)
+            answers, silent = self._assembly.ask_all("status", but=busy)
             self._sample = time.monotonic(), answers
         return {
             "job": self.job,
             "pid": os.getpid(),
             "running_s": time.monotonic() - self._began_s,
             "frontier": least_frontier(answers.values()),
-            "workers": [self._worker(id_, answers.get(id_), silent.get(id_)) for id_ in self._processes],
+            "workers": [self._worker(id_, answers.get(id_), silent.get(id_)) for id_ in self._assembly.workers],
             "operators": operator_rows(before, answers),
             "bins": bin_rows(answers),
             "plan": next((answer["plan"] for answer in answers.values() if answer["plan"]), None),
+            "scale": self._scaling.state() if self._scaling is not None else None,
         }
 
     def explain(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """What holds the frontier of an operator."""
-        answers, silent = self._ask_all("explain", {"operator": arguments.get("operator")})
+        answers, silent = self._assembly.ask_all("explain", {"operator": arguments.get("operator")})
         if not answers:
             raise JobUnreachable("; ".join(silent.values()))
         found = [{"worker": id_, **blocker} for id_, answer in answers.items() for blocker in answer["held"]]
@@ -117,15 +117,21 @@ class Overseer:
 
     def plan(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """How the last plan is doing."""
-        answers, silent = self._ask_all("plan")
+        answers, silent = self._assembly.ask_all("plan")
         if silent:
             raise JobUnreachable("; ".join(silent.values()))
-        state = answers[self._commanding]["plan"]
+        state = answers[self._assembly.commanding]["plan"]
         if state is None:
             raise BadRequest("no plan has run yet; `hailer rebalance` makes one")
         shipped_bytes = sum(answer["shipped_bytes"] for answer in answers.values())
         self._shipped_bytes = max(self._shipped_bytes, shipped_bytes)  # operators that have ended have no count
         return {**state, "state_bytes": self._shipped_bytes - self._shipped_bytes_before}
+
+    def scaling(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """How the last change of processes is doing."""
+        if self._scaling is None:
+            raise BadRequest("the processes of this job have not changed; `hailer scale N` changes them")
+        return self._scaling.state()
 
     # What can be done
 
@@ -134,7 +140,7 @@ class Overseer:
         match arguments:
             case {"bins": [*bins], "to": int(to)} if bins and all(type(bin_id) is int for bin_id in bins):
                 target = self._table().owners
-                self._check_worker(to)
+                self._assembly.check(to)
                 for bin_id in bins:
                     if not 0 <= bin_id < len(target):
                         raise BadRequest(f"there is no bin {bin_id}; the bins are 0 to {len(target) - 1}")
@@ -150,31 +156,62 @@ class Overseer:
                 if len(owners) != len(current):
                     raise BadRequest(f"there are {len(current)} bins, but {len(owners)} owners; name one for each bin")
                 for owner in set(owners):
-                    self._check_worker(owner)
+                    self._assembly.check(owner)
                 return self._run([WorkerId(owner) for owner in owners], arguments, "optimized")
         raise BadRequest('a map names the owner of every bin, bin 0 first: {"owners": [0, 1, 0, 1]}')
 
     def rebalance(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Spread the bins over the workers by what is in them."""
         table = self._table()
-        target = balance(table.owners, list(self._processes), table.keys or None)
+        target = balance(table.owners, self._owning(), table.keys or None)
         return self._run(target, arguments, "optimized")
+
+    def scale(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Make the job have so many processes."""
+        match arguments:
+            case {"processes": int(count)} if type(count) is int:
+                if not 1 <= count <= PROCESSES_MAX:
+                    raise BadRequest(
+                        f"a job has between 1 process, which feeds it, and {PROCESSES_MAX}, not {count}; "
+                        f"to end it, stop `hailer run`"
+                    )
+                change = change_to(count, [process.process for process in self._assembly.processes])
+                return self._change(f"scale to {count}", change, dry_run=bool(arguments.get("dry_run")))
+        raise BadRequest('a scale says how many processes there shall be: {"processes": 3}')
+
+    def leave(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Let a worker go, with all others of its process."""
+        match arguments:
+            case {"worker": int(worker)} if type(worker) is int:
+                process = self._assembly.workers[self._assembly.check(worker)]
+                return self._change(f"leave of worker {worker}", Change(leaves=(process.process,)), dry_run=False)
+        raise BadRequest('a leave says which worker: {"worker": 2}')
 
     def cancel(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Let the plan that is under way end after its current step."""
-        answer: dict[str, Any] = self._ask(self._commanding, "cancel")
+        answer: dict[str, Any] = self._assembly.ask(self._assembly.commanding, "cancel")
         return answer
 
     # How
 
-    @property
-    def _processes(self) -> dict[WorkerId, Supervised]:
-        """The process of each worker, as of now."""
-        return {worker: process for process in self._supervised for worker in process.workers}
+    def _change(self, goal: str, change: Change, *, dry_run: bool) -> dict[str, Any]:
+        answer = {"joins": change.joins, "leaves": change.leaves, "begun": False}
+        if dry_run or not (change.joins or change.leaves):
+            return answer
+        with self._changing:
+            self._check_unchanging()
+            self._scaling = Scaling(self._assembly, goal, change)
+            self._scaling.start()
+        return {**answer, "begun": True}
 
-    @property
-    def _commanding(self) -> WorkerId:
-        return min(self._processes)
+    def _check_unchanging(self) -> None:
+        if self._scaling is not None and not self._scaling.finished.is_set():
+            state = self._scaling.state()
+            raise BadRequest(f"a {state['goal']} is under way ({state['waits_for']}); wait for its end")
+
+    def _owning(self) -> list[WorkerId]:
+        """Those that may own bins."""
+        return [worker for worker, process in self._assembly.workers.items() if process.member]
 
     def _run(self, target: Sequence[WorkerId], arguments: Mapping[str, Any], usually: str) -> dict[str, Any]:
         strategy = arguments.get("strategy") or usually
@@ -188,17 +225,18 @@ class Overseer:
         plan = STRATEGIES[strategy](Reassignment(table.owners, target, heat=table.keys))
         answer: dict[str, Any] = {"steps": plan.to_dict()["steps"], "bins": plan.bins}
         if plan.bins and not arguments.get("dry_run"):
+            self._check_unchanging()
             asked = {"plan": plan.to_dict(), "gap_s": gap_s}
-            answer["plan"] = self._ask(self._commanding, "run plan", asked)
+            answer["plan"] = self._assembly.ask(self._assembly.commanding, "run plan", asked)
             self._shipped_bytes_before = self._shipped_bytes = table.shipped_bytes
         return answer
 
     def _table(self) -> _Table:
         """What a plan is made from."""
-        answers, silent = self._ask_all("bins")
+        answers, silent = self._assembly.ask_all("bins")
         if silent:
             raise JobUnreachable(f"bins cannot be moved now: {'; '.join(silent.values())}")
-        first = answers[self._commanding]
+        first = answers[self._assembly.commanding]
         if not first:
             raise BadRequest(
                 "no operator of this job keeps its state on bins that can be moved; `hailer status` lists its operators"
@@ -213,41 +251,14 @@ class Overseer:
         shipped_bytes = sum(operator["shipped_bytes"] for operator in operators)
         return _Table([WorkerId(owner) for owner in first[0]["ahead"]], dict(keys), shipped_bytes)
 
-    def _check_worker(self, worker: int) -> None:
-        if worker not in self._processes:
-            listed = ", ".join(map(str, sorted(self._processes)))
-            raise BadRequest(f"there is no worker {worker}; there are {listed}")
-
-    def _ask(self, worker: WorkerId, request: str, arguments: Mapping[str, Any] | None = None) -> Any:
-        return self._processes[worker].inquiry.ask(worker, request, arguments, within_s=WITHIN_S)
-
-    def _ask_all(
-        self, request: str, arguments: Mapping[str, Any] | None = None, *, but: Mapping[WorkerId, str] = _NONE
-    ) -> tuple[dict[WorkerId, Any], dict[WorkerId, str]]:
-        """What the workers answer, and why those that do not do not; those in `but` are not asked again."""
-        asked = {
-            worker: process.inquiry.begin(worker, request, arguments, within_s=WITHIN_S)
-            for worker, process in self._processes.items()
-            if worker not in but
-        }
-        answers: dict[WorkerId, Any] = {}
-        silent = dict(but)
-        for worker, pending in asked.items():
-            try:
-                answers[worker] = pending.result()
-            except NoAnswer as error:
-                silent[worker] = str(error)
-            except RequestFailed as error:
-                raise BadRequest(str(error)) from error
-        return answers, silent
-
     def _worker(self, worker: WorkerId, answer: Any, silent: str | None) -> dict[str, Any]:
-        process = self._processes[worker]
+        process = self._assembly.workers[worker]
         bins = answer["bins"] if answer else []
         return {
             "worker": worker,
             "process": process.process,
             "pid": process.pid,
+            "state": "joining" if not process.member else "leaving" if answer and answer["leaving"] else "member",
             "frontier": answer["frontier"] if answer else None,
             "congested": bool(answer and answer["congested"]),
             "bins": sum(operator["owners"].count(worker) for operator in bins),

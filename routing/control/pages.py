@@ -28,6 +28,8 @@ def status_page(status: dict[str, Any]) -> str:
         parts.append(_bins(status["bins"]))
     if status["plan"] is not None:
         parts.append(plan_line(status["plan"]))
+    if status["scale"] is not None and not status["scale"]["finished"]:
+        parts.append(scale_line(status["scale"]))
     silent = [worker["silent"] for worker in workers if worker["silent"]]
     if silent:
         parts.append("\n".join(silent))
@@ -75,6 +77,37 @@ def summary_line(plan: dict[str, Any]) -> str:
         return f"failed: {plan['failure']}; {', '.join(parts)}"
     left = plan["bins"] - plan["bins_moved"]
     return ", ".join(parts) + (f"; cancelled, {_number(left, 'bin')} stayed" if left else "")
+
+
+def scale_line(scale: dict[str, Any]) -> str:
+    """How a change of processes is doing."""
+    return f"{scale['goal']}: {_number(scale['bins_moved'], 'bin')} moved, {scale['waits_for']}"
+
+
+def scale_summary(scale: dict[str, Any]) -> str:
+    """What a change of processes did."""
+    parts = [
+        f"{_number(len(scale[what]), 'process', 'processes')} {what} ({', '.join(map(str, scale[what]))})"
+        for what in ("joined", "left")
+        if scale[what]
+    ] or ["no process joined or left"]
+    parts += [
+        f"moved {_number(scale['bins_moved'], 'bin')}",
+        size(scale["state_bytes"]),
+        f"in {duration(scale['duration_s'])}",
+        f"longest stall {duration(scale['stall_s_max'])}",
+    ]
+    return (f"failed: {scale['failure']}\n" if scale["failure"] else "") + ", ".join(parts)
+
+
+def change_line(answer: dict[str, Any]) -> str:
+    """What a change of processes would do."""
+    if answer["joins"]:
+        return f"{_number(answer['joins'], 'process', 'processes')} would join"
+    if answer["leaves"]:
+        listed = ", ".join(map(str, answer["leaves"]))
+        return f"{_number(len(answer['leaves']), 'process', 'processes')} would leave: {listed}"
+    return "nothing to do: there are as many processes"
 
 
 def table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -131,12 +164,13 @@ def _times(frontier: list[Any]) -> str:
 
 
 def _workers(workers: list[dict[str, Any]]) -> str:
-    rows = [["worker", "process", "pid", "epoch", "bins", "keys", ""]]
+    rows = [["worker", "process", "pid", "state", "epoch", "bins", "keys", ""]]
     for worker in workers:
-        state = "no answer" if worker["silent"] else "waits for a slow peer" if worker["congested"] else ""
+        note = "no answer" if worker["silent"] else "waits for a slow peer" if worker["congested"] else ""
         epoch = "?" if worker["frontier"] is None else show(worker["frontier"])
-        bins, keys = (f"{worker[key]:,}" if not worker["silent"] else "?" for key in ("bins", "keys"))
-        rows.append([str(worker["worker"]), str(worker["process"]), str(worker["pid"]), epoch, bins, keys, state])
+        bins, keys = (f"{worker[key]:,}" if worker["frontier"] is not None else "?" for key in ("bins", "keys"))
+        who = [str(worker[key]) for key in ("worker", "process", "pid", "state")]
+        rows.append([*who, epoch, bins, keys, note])
     return table(rows)
 
 

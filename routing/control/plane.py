@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from framework.launch.plane import Supervised
+from framework.launch.plane import Workforce
 from framework.launch.signals import Stop
 from framework.membership import WorkerId
 from framework.progress.order import EPOCH_MAX
@@ -22,6 +22,7 @@ from framework.worker.worker import Worker
 from routing.control.admin import Admin
 from routing.control.errors import BadRequest, RunDirectoryUnusable
 from routing.control.overseer import Overseer
+from routing.control.rescale_watch import RescaleWatch, check_may_leave, check_rescalable, share
 from routing.control.run_directory import claim
 from routing.control.steering import Commander, Steering
 from routing.control.terminal import Terminal, columns, progress_line
@@ -42,12 +43,15 @@ class JobControl:
         self._terminal = Terminal(prefix=prefix)
         self._meters: dict[WorkerId, Meter] = {}
         self._steerings: dict[WorkerId, Steering] = {}
+        self._commanders: dict[WorkerId, Commander] = {}
+        self._watches: dict[WorkerId, RescaleWatch] = {}
 
     # In a worker's process
 
     def attach(self, commander: Commander) -> None:
         """Let the commands of a job's dataflow go through here; which worker sends them may change."""
         self._steerings[commander.worker.id] = Steering(commander)
+        self._commanders[commander.worker.id] = commander
 
     def answer(self, worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
         """What a worker answers; in its own thread."""
@@ -74,6 +78,8 @@ class JobControl:
             case "plan":
                 shipped_bytes = sum(operator.shipped_bytes() for operator in commanded_on(worker))
                 return {"plan": plan, "shipped_bytes": shipped_bytes}
+            case "rescale":
+                return share(worker, self._watches.get(worker.id))
         if steering is None:
             raise BadRequest(f"the dataflow of worker {worker.id} is not built yet; ask again in a moment")
         match request:
@@ -81,6 +87,15 @@ class JobControl:
                 return steering.start(Plan.from_dict(arguments["plan"]), arguments["gap_s"])
             case "cancel":
                 return steering.cancel()
+            case "begin rescale":
+                check_rescalable(worker)
+                self._watches[worker.id] = RescaleWatch(self._commanders[worker.id])
+                return {"plan": plan}
+            case "may leave":
+                return check_may_leave(self._commanders[worker.id])
+            case "leave":
+                check_may_leave(self._commanders[worker.id])
+                return worker.ask_to_leave()
         raise BadRequest(f"a worker knows no request {request!r}")
 
     def _meter(self, worker: Worker) -> Meter:
@@ -98,10 +113,10 @@ class JobControl:
         return self._terminal.outputs(workers, alone=alone)
 
     @contextmanager
-    def overseeing(self, processes: Sequence[Supervised], stop: Stop) -> Iterator[None]:
+    def overseeing(self, workforce: Workforce, stop: Stop) -> Iterator[None]:
         """Serve the admin endpoint and show progress."""
         self._terminal.on_gone(lambda: stop.request("whoever read the output has gone"))
-        overseer = Overseer(self._job, processes)
+        overseer = Overseer(self._job, workforce)
         with ExitStack() as stack:
             stack.callback(self._terminal.close)
             self._open_admin(overseer, stack)
@@ -119,12 +134,19 @@ class JobControl:
         overseer.job = claimed.name
         admin = Admin(
             claimed.token,
-            reads={"status": overseer.status, "explain": overseer.explain, "plan": overseer.plan},
+            reads={
+                "status": overseer.status,
+                "explain": overseer.explain,
+                "plan": overseer.plan,
+                "scale": overseer.scaling,
+            },
             actions={
                 "move": overseer.move,
                 "map": overseer.map,
                 "rebalance": overseer.rebalance,
                 "cancel": overseer.cancel,
+                "scale": overseer.scale,
+                "leave": overseer.leave,
             },
         )
         stack.callback(admin.close)

