@@ -1,4 +1,4 @@
-"""What peer-to-peer progress costs, and what a log between the workers would: decision 0006."""
+"""What peer-to-peer progress costs, and what a log between the workers would: decision 0007."""
 
 from __future__ import annotations
 
