@@ -15,7 +15,7 @@ from tests.sim.rescale_run import run_seed
 CHUNK = 40
 
 
-@pytest.mark.parametrize("first", range(0, 400, CHUNK))
+@pytest.mark.parametrize("first", range(0, 240, CHUNK))
 def test_workers_join_leave_and_die_while_they_join(first: int, sim_seed: int | None, sim_trace: int):
     if sim_seed is not None:
         if first == 0:
