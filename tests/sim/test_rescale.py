@@ -81,10 +81,10 @@ def test_a_joiner_comes_while_a_slow_member_has_yet_to_forget_another(seed: int)
         if worker.id == 0:
             cluster.join(WorkerId(3), worker.id, program)
             serving = None
-            while serving is None or serving.stage in (Stage.LINKING, Stage.LENDING):
+            while (serving is None or serving.stage is not Stage.ADMITTED) and 3 not in worker.members.workers:
                 yield
-                serving = worker.rescaling.member.serving or serving
-            if serving.stage is Stage.ADMITTED:
+                serving = worker.rescaling.member.serving
+            if 3 not in worker.members.workers:
                 cluster.kill(WorkerId(3))
             died = True
         elif worker.id == 2:
