@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from framework.errors import GraphError
-from framework.simulation.cluster import SimulatedCluster
+from framework.membership import WorkerId
+from framework.rescale.server import Stage
+from framework.simulation.cluster import Pace, SimulatedCluster
+from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import Input
 from tests.sim.rescale_run import run_seed
@@ -58,3 +61,40 @@ def test_a_worker_cannot_leave_with_records_of_a_dataflow_that_it_has_not_built(
 
     with pytest.raises(GraphError, match="worker 1 cannot leave: records came for a dataflow that it has not built"):
         SimulatedCluster(workers=2, seed=1).run(program, moves_max=1_000)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_joiner_comes_while_a_slow_member_has_yet_to_forget_another(seed: int):
+    """The two are served by different members, so that nothing but their turns keeps their messages in order."""
+    slow = Pace(links={(WorkerId(0), WorkerId(1)): 0.15})
+    cluster = SimulatedCluster(workers=3, seed=seed, pace=slow)
+    died = False
+
+    def program(worker: Worker) -> Iterator[None]:
+        nonlocal died
+        numbers = Input[int]("numbers")
+        with worker.dataflow() as scope:
+            numbers.stream(scope).exchange(lambda number: number)
+        yield
+        while worker.rescaling.joining:
+            yield
+        if worker.id == 0:
+            cluster.join(WorkerId(3), worker.id, program)
+            serving = None
+            while (serving is None or serving.stage is not Stage.ADMITTED) and 3 not in worker.members.workers:
+                yield
+                serving = worker.rescaling.member.serving
+            if 3 not in worker.members.workers:
+                cluster.kill(WorkerId(3))
+            died = True
+        elif worker.id == 2:
+            while not died:
+                yield
+            cluster.join(WorkerId(4), worker.id, program)
+        while not numbers.closed and (4 not in worker.members.workers or numbers.time < 5):
+            numbers.advance_to(numbers.time + 1)
+            yield
+
+    with Invariants(cluster) as invariants:
+        cluster.run(program, moves_max=20_000)
+        invariants.check_ended()
