@@ -34,7 +34,10 @@ WRONG = [
     (["leave", "7"], "there is no worker 7; there are 0, 1"),
     (["scael", "2"], "did you mean 'scale'?"),
 ]
-SUMMARY = r"(\d process(es)? (joined|left) \([\d, ]+\)), moved \d+ bins?, [\d.]+ (bytes|KiB), in .*, longest stall .*"
+SUMMARY = (
+    r"(\d process(es)? (joined|left) \([\d, ]+\)), "
+    r"moved [1-9]\d* bins?, [1-9][\d.]* (bytes|KiB), in .*, longest stall .*"
+)
 
 
 COUNTS = """
