@@ -7,7 +7,7 @@ import pytest
 from framework.simulation.views import Unsafe
 from tests.sim.explorations import CONFIGURATIONS, run
 
-ELSEWHERE = {"join-through-the-other", "join-and-leave"}
+ELSEWHERE = {"join-through-the-other", "join-through-a-leaver", "join-and-leave"}
 """Those that take longest: `python -m tests.sim.explorations`."""
 
 
