@@ -126,7 +126,7 @@ def test_parked_workers_use_no_cpu(tmp_path: Path):
             until, used_s = time.monotonic() + 2, time.thread_time()
             while time.monotonic() < until:
                 worker.step_or_park(until - time.monotonic())
-            print(time.thread_time() - used_s)
+            print(f"{time.thread_time() - used_s}\\n", end="")
 
         execute_from_args(main)
         """,
@@ -179,7 +179,7 @@ def test_a_source_that_is_faster_than_an_operator_slows_down(tmp_path: Path, sha
             if worker.index == 1:
                 total = CONTAINERS * ROWS
                 assert seen == [total, total * (total - 1) // 2], seen
-            print(rss_mb() - before_mb)
+            print(f"{rss_mb() - before_mb}\\n", end="")  # one write: threads share the output
 
         execute_from_args(main)
         """,
