@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from math import inf
 from random import Random
 
-from framework.errors import PeerRefused
+from framework.errors import PeerLost, PeerRefused
 from framework.membership import Members, WorkerId
 from framework.simulation.network import Link, Network, SimulatedTransport
 from framework.wire.messages import Lost
@@ -171,13 +171,19 @@ class SimulatedCluster:
 
     def _deliver(self, link: Link) -> None:
         message = self.network.deliver(link)
+        sender, receiver = link
+        if receiver in self.departed and sender in self._joining:
+            # Nobody listens there any more, and the joiner notices.
+            self.network.links.setdefault((receiver, sender), deque()).append(Lost("it has left"))
         self._trace.append(f"{self.moves}: {link[0]} -> {link[1]} {message}")
 
     def _step(self, worker: WorkerId) -> None:
         self._trace.append(f"{self.moves}: worker {worker} steps")
         try:
             self.workers[worker].step_or_park()
-        except PeerRefused as refusal:
+        except (PeerRefused, PeerLost) as refusal:
+            if not self.workers[worker].rescaling.joining:
+                raise
             self._trace.append(f"{self.moves}: {refusal}")
             self.refusals.append(str(refusal))
             self.kill(worker)
