@@ -37,7 +37,9 @@ def main(path: Path) -> None:
             axis.axvline(joined_s, color="#c0504d", linewidth=1, label=f"worker {worker} joins")
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.yaxis.set_minor_formatter(ticker.NullFormatter())
+        axis.yaxis.set_minor_formatter(
+            ticker.FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
+        )
         axis.set_ylabel("latency, ms")
         axis.set_title(f"{title}; longest {felt.longest_ms():.0f} ms", loc="left", fontsize=10)
     axes[0].legend(loc="upper right", fontsize=8)
