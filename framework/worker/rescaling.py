@@ -113,11 +113,11 @@ class Rescaling:
 
     @property
     def changing(self) -> bool:
-        """Whether somebody is on its way in or out; to be asked on the oldest member."""
+        """Whether somebody is on its way in or out; to be asked on the coordinator."""
         return self._member.turns.current is not None
 
     def close_turns(self) -> None:
-        """Let nobody else in, on the oldest member: the job is about to end."""
+        """Let nobody else in, on the coordinator: the job is about to end."""
         self._member.turns.closed = True
 
     @property

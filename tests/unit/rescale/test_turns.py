@@ -37,8 +37,9 @@ def test_a_turn_that_is_no_longer_wanted_is_skipped():
     turns = Turned(coordinating=True)
     for ask in (Ask(ONE, SEVEN), Ask(ONE, EIGHT), Ask(TWO, TWO)):
         turns.ask(ask)
-    turns.done(Ask(ONE, EIGHT))
     turns.said()
+    turns.done(Ask(ONE, EIGHT))
+    assert turns.said() == [], "the turn of another is not over"
     turns.done(Ask(ONE, SEVEN))
     assert turns.said() == [(TWO, Grant(TWO))]
 

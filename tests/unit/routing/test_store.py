@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from framework.wire import codec
 from routing.bins import BinId, Bins
+from routing.store import memory
 from routing.store.errors import (
     MemoryBudgetTooSmall,
     StoreCorrupt,
@@ -27,7 +29,7 @@ from routing.store.errors import (
 )
 from routing.store.key_bytes import key_from_bytes, key_to_bytes
 from routing.store.keyed import KeyedStore, decode_chunk
-from routing.store.memory import MemoryStore
+from routing.store.memory import GATHER_MAX, MemoryStore
 from routing.store.rocks import MEMORY_BYTES_MIN, MIB, RocksStore
 
 BINS = Bins(4)
@@ -263,3 +265,39 @@ def test_a_state_that_cannot_be_encoded_is_told_and_nothing_of_its_batch_is_kept
 def test_too_small_a_budget_is_refused():
     with pytest.raises(MemoryBudgetTooSmall, match=f"{MEMORY_BYTES_MIN:,} bytes or more"):
         RocksStore.maker(memory_bytes=MIB)
+
+
+@pytest.mark.parametrize("batch", [7, GATHER_MAX, GATHER_MAX + 1, 5 * GATHER_MAX])
+def test_a_store_of_many_keys_holds_what_a_dictionary_would(batch: int, monkeypatch: pytest.MonkeyPatch):
+    """Dealt out to many dictionaries; batches that are gathered from them, and batches that visit them."""
+    monkeypatch.setattr(memory, "SINGLE_MAX", 100)
+    store, expected, dice = MemoryStore(BINS), dict[str, int](), Random(batch)
+    for _ in range(20_000 // batch + 40):
+        seen = set[str]()
+        rows = [(f"k{dice.randrange(3_000)}", dice.randrange(5)) for _ in range(batch)]
+        for states, group in store.groups(rows):
+            assert not seen & {key for key, _ in group}, "a key is in two groups"
+            seen.update(key for key, _ in group)
+            born, gone = list[str](), list[str]()
+            for key, n in group:
+                assert states.get(key) == expected.get(key), key
+                if key not in states:
+                    born.append(key)
+                if n:
+                    states[key] = expected[key] = expected.get(key, 0) + n
+                else:
+                    states.pop(key, None)
+                    expected.pop(key, None)
+                    gone.append(key)
+            store.end(states, born=born, changed=(key for key, _ in group), gone=gone)
+        assert seen == {key for key, _ in rows}
+    assert len(store._shards) > 1
+    assert Counter(store.bins()) == Counter(map(BINS.of, expected))
+    left = [
+        entry
+        for bin_id in map(BinId, range(4))
+        for chunk in store.extract(bin_id, 1000)
+        for entry in decode_chunk(chunk)
+    ]
+    assert sorted(left) == sorted(expected.items())
+    assert not any(store._shards)

@@ -108,6 +108,13 @@ def test_other_fields_are_refused(message: RescaleMessage):
         assert encode(decoded) == body, f"{other} was taken for {decoded}"
 
 
+@pytest.mark.parametrize("port", [-1, 65_536, True])
+def test_a_port_that_is_none(port: object):
+    kind, _ = shape_of(Join(HOME))
+    with pytest.raises(ProtocolError, match="no address"):
+        decode(bytes((kind,)) + encode_fields((("host", port),)))
+
+
 def test_a_kind_that_nobody_knows():
     with pytest.raises(ProtocolError, match="no message of kind 99"):
         decode(bytes((99,)) + encode_fields(()))
