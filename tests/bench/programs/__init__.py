@@ -1,5 +1,5 @@
 """Programs that benches run in processes of their own."""
 
-from tests.bench.programs.run import run_program
+from tests.bench.programs.run import count_instructions, run_program
 
-__all__ = ["run_program"]
+__all__ = ["count_instructions", "run_program"]
