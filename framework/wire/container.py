@@ -1,17 +1,21 @@
 """What a stream carries: containers of records, each kind with its own bytes.
 
-Today there is one kind, rows: a list of Python objects. A kind is found by the exact type of a container on the way
-out and by its number on the way in, so that another (columns) is one more `register_kind`.
+There are two kinds: rows, a list of Python objects, and columns, an Arrow `RecordBatch`. A kind is found by the exact
+type of a container on the way out and by its number on the way in. Columns are loaded when the first one is met, since
+a job of rows need not wait for Arrow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Protocol
 
 from framework.errors import ProtocolError
 from framework.wire.codec import Buffer, decode_rows, encode_rows
+
+ROWS, COLUMNS = 0, 1
 
 
 class Container(Protocol):
@@ -42,12 +46,14 @@ def register_kind(kind: Kind) -> None:
 
 def encode_container(container: Container, where: str = "this job") -> tuple[int, bytes]:
     """The kind and the bytes of a container."""
-    kind = _by_type[type(container)]
+    kind = _kind_of(container)
     return kind.number, kind.encode(container, where)
 
 
 def decode_container(number: int, buffer: Buffer) -> Container:
     """The container of kind `number` in `buffer`, or `ProtocolError`."""
+    if number == COLUMNS:
+        load_columns()
     kind = _by_number.get(number)
     if kind is None:
         raise ProtocolError(f"containers of kind {number} are not known here")
@@ -57,7 +63,20 @@ def decode_container(number: int, buffer: Buffer) -> Container:
 
 def split_container(container: Container) -> tuple[Container, Container]:
     """Two halves of a container of at least two records, in order."""
-    return _by_type[type(container)].split(container)
+    return _kind_of(container).split(container)
+
+
+def load_columns() -> None:
+    """Let streams carry columns."""
+    import_module("framework.wire.columns")
+
+
+def _kind_of(container: Container) -> Kind:
+    kind = _by_type.get(type(container))
+    if kind is None:
+        load_columns()
+        kind = _by_type[type(container)]
+    return kind
 
 
 def _halves(rows: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -67,4 +86,4 @@ def _halves(rows: list[Any]) -> tuple[list[Any], list[Any]]:
 
 _by_number: dict[int, Kind] = {}
 _by_type: dict[type, Kind] = {}
-register_kind(Kind(0, list, encode_rows, decode_rows, _halves))
+register_kind(Kind(ROWS, list, encode_rows, decode_rows, _halves))

@@ -1,0 +1,34 @@
+"""Columns on the wire: kind 1, Arrow batches."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from framework.errors import ProtocolError
+from framework.wire.container import COLUMNS, decode_container, encode_container, split_container
+
+
+def test_a_batch_travels_with_its_schema() -> None:
+    batch = pa.record_batch({"word": ["tea", None, ""], "count": pa.array([1, 2, 3], pa.int32())})
+    number, octets = encode_container(batch)
+    assert number == COLUMNS
+    assert decode_container(COLUMNS, octets) == batch
+
+
+def test_a_slice_travels_alone() -> None:
+    batch = pa.record_batch({"number": list(range(100_000))})
+    _, octets = encode_container(batch.slice(10, 5))
+    assert len(octets) < 1_000
+    assert decode_container(COLUMNS, octets) == batch.slice(10, 5)
+
+
+def test_halves_are_in_order() -> None:
+    batch = pa.record_batch({"number": [1, 2, 3]})
+    assert split_container(batch) == (batch.slice(0, 1), batch.slice(1))
+
+
+@pytest.mark.parametrize("octets", [b"", b"tea", b"\xff\xff\xff\xff\x10\x00\x00\x00" + bytes(16)])
+def test_what_is_no_batch_is_refused(octets: bytes) -> None:
+    with pytest.raises(ProtocolError, match="not an Arrow batch"):
+        decode_container(COLUMNS, octets)
