@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from framework.dataflow.handle import InputHandle, OutputHandle
+from operators.blame import blame_last
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -24,6 +25,12 @@ def filter(stream: Stream[T], predicate: Callable[[T], object], *, name: str = "
 
     def logic(input: InputHandle, output: OutputHandle) -> None:
         for capability, rows in input:
-            output.session(capability).give_container([row for row in rows if predicate(row)])
+            left = iter(rows)
+            try:
+                kept = [row for row in left if predicate(row)]
+            except Exception as error:
+                blame_last(error, rows, left)
+                raise
+            output.session(capability).give_container(kept)
 
     return stream.unary(logic, name=name)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from framework.dataflow.handle import InputHandle, OutputHandle
+from operators.blame import blame_last
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -26,8 +27,13 @@ def flat_map(stream: Stream[T], function: Callable[[T], Iterable[U]], *, name: s
     def logic(input: InputHandle, output: OutputHandle) -> None:
         for capability, rows in input:
             results: list[U] = []
-            for row in rows:
-                results += function(row)
+            left = iter(rows)
+            try:
+                for row in left:
+                    results += function(row)
+            except Exception as error:
+                blame_last(error, rows, left)
+                raise
             output.session(capability).give_container(results)
 
     return stream.unary(logic, name=name)

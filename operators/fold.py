@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Any, Final, TypeVar
 
+from operators.blame import blame
 from operators.errors import FoldMisreturned
 from operators.pairs import check_key, is_pair, not_a_pair, raised_here
 
@@ -62,14 +63,15 @@ class FoldLoop:
                 else:
                     states[key] = state
                 outputs += given
-        except (TypeError, ValueError) as error:
+        except Exception as error:
             self._explain(pair, error)
+            blame(error, pair)
             raise
         return outputs, born, gone
 
     def _explain(self, pair: Any, error: Exception) -> None:
         """Raise a better error if the record or what the fold returned has the wrong shape."""
-        if not raised_here(error):
+        if not isinstance(error, TypeError | ValueError) or not raised_here(error):
             return
         if not is_pair(pair):
             raise not_a_pair(pair, self._name) from error

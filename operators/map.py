@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from framework.dataflow.handle import InputHandle, OutputHandle
+from operators.blame import blame_last
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -25,6 +26,12 @@ def map(stream: Stream[T], function: Callable[[T], U], *, name: str = "map") -> 
 
     def logic(input: InputHandle, output: OutputHandle) -> None:
         for capability, rows in input:
-            output.session(capability).give_container([function(row) for row in rows])
+            left = iter(rows)
+            try:
+                results = [function(row) for row in left]
+            except Exception as error:
+                blame_last(error, rows, left)
+                raise
+            output.session(capability).give_container(results)
 
     return stream.unary(logic, name=name)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from framework.errors import TimeNotCovered
+from operators.blame import blame
 from operators.fold import DISCARD
 from operators.placement import Key, place
 from routing.bins import Bins
@@ -128,18 +129,23 @@ class _Hosted:
         outputs: list[Any] = []
         born: list[Any] = []
         gone: list[Any] = []
-        for key, row in rows:
-            state = get(key, absent)
-            if state is absent:
-                state = initial()
-                born.append(key)
-            timers.key = key
-            state, given = step(row, state, timers)
-            if state is absent:
-                states.pop(key, None)
-                gone.append(key)
-            else:
-                states[key] = state
-            outputs += given
+        row: Any = None
+        try:
+            for key, row in rows:
+                state = get(key, absent)
+                if state is absent:
+                    state = initial()
+                    born.append(key)
+                timers.key = key
+                state, given = step(row, state, timers)
+                if state is absent:
+                    states.pop(key, None)
+                    gone.append(key)
+                else:
+                    states[key] = state
+                outputs += given
+        except Exception as error:
+            blame(error, row)
+            raise
         self._store.end(states, born=born, changed=(key for key, _ in rows), gone=gone)
         return outputs

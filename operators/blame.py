@@ -1,0 +1,29 @@
+"""Says which record a function of the job failed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+SHOWN_CHARACTERS = 400
+
+
+def blame(error: Exception, record: Any) -> None:
+    """Add the record to what an error says; the report of a failed job shows it.
+
+    >>> try:
+    ...     int("tea")
+    ... except ValueError as error:
+    ...     blame(error, "tea")
+    ...     error.__notes__
+    ["the record was 'tea'"]
+    """
+    shown = repr(record)
+    if len(shown) > SHOWN_CHARACTERS:
+        shown = f"{shown[:SHOWN_CHARACTERS]}… ({len(shown):,} characters)"
+    error.add_note(f"the record was {shown}")
+
+
+def blame_last(error: Exception, rows: list[Any], left: Iterator[Any]) -> None:
+    """Add the record that was taken last from `left`, an iterator over `rows`, so that hot loops need not name it."""
+    blame(error, rows[len(rows) - left.__length_hint__() - 1])  # type: ignore[attr-defined]
