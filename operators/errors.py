@@ -21,6 +21,10 @@ class FoldMisreturned(UserError):
     """A fold did not return a state and outputs."""
 
 
+class RecordUnfit(UserError):
+    """A record does not fit the schema of where it goes."""
+
+
 class StreamsDiffer(UserError):
     """Two streams that should carry the same records do not, at some time."""
 

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from framework.dataflow.scope import Outlet, Scope
 from operators.accumulate import accumulate
 from operators.aggregate import aggregate
+from operators.attempt import attempt
 from operators.binary import binary, binary_frontier, binary_notify
 from operators.branch import branch, branch_when
 from operators.broadcast import broadcast
@@ -39,6 +40,8 @@ from operators.stateful_binary import stateful_binary, stateful_binary_input
 from operators.stateful_join import stateful_join
 from operators.stateful_state_machine import stateful_state_machine
 from operators.stateful_unary import stateful_unary, stateful_unary_input
+from operators.to_columns import to_columns
+from operators.to_rows import to_rows
 from operators.tumbling_window import tumbling_window
 from operators.unary import unary, unary_frontier, unary_notify
 from operators.verify import verify
@@ -63,9 +66,14 @@ class Stream(Generic[T]):
     map = map
     flat_map = flat_map
     filter = filter
+    attempt = attempt
     inspect = inspect
     inspect_time = inspect_time
     inspect_batch = inspect_batch
+
+    # Rows and columns
+    to_columns = to_columns
+    to_rows = to_rows
 
     # Streams out of streams
     concat = concat

@@ -1,0 +1,32 @@
+"""From columns to rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from framework.dataflow.handle import InputHandle, OutputHandle
+from operators.schema import rows_of
+
+if TYPE_CHECKING:
+    from operators.stream import Stream
+
+
+def to_rows(stream: Stream[Any], *, name: str = "to_rows") -> Stream[Any]:
+    """Turn Arrow batches into records: the value of the one column, or a tuple of those of several.
+
+    >>> from framework.launch.execute import example
+    >>> from operators.to_stream import to_stream
+    >>> example(
+    ...     lambda scope: to_stream(scope, [("tea", 2), ("milk", 1)])
+    ...     .to_columns({"word": str, "count": int})
+    ...     .to_rows()
+    ...     .extract()
+    ... ).rows()
+    [('tea', 2), ('milk', 1)]
+    """
+
+    def logic(input: InputHandle, output: OutputHandle) -> None:
+        for capability, batch in input:
+            output.session(capability).give_container(rows_of(batch))
+
+    return stream.unary(logic, name=name)
