@@ -1,0 +1,62 @@
+"""Finds a running job that is open to others, and what it takes and gives."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import pyarrow as pa
+
+from framework.errors import ConfigError
+from operators.portal.client import Gate
+from routing.control.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One job, as those who feed and read it see it."""
+
+    name: str
+    run: str
+    """Tells one run of a job from the next."""
+    gate: Gate
+    inputs: Mapping[str, pa.Schema | None]
+    outputs: Mapping[str, pa.Schema]
+
+    def choose_input(self, name: str | None) -> str:
+        """The input of this name, or the only one."""
+        return _choose("input", name, self.inputs, self.name)
+
+    def choose_output(self, name: str | None) -> str:
+        """The output of this name, or the only one."""
+        return _choose("output", name, self.outputs, self.name)
+
+
+def find_door(directory: Path, job: str | None = None) -> Door:
+    """The job that was started in a directory with `--serve`, the one called `job` if there are several."""
+    client = Client.of(directory, job)
+    told = client.get("portal")
+    gate = Gate((told["host"], told["port"]), bytes.fromhex(told["secret"]))
+    inputs = {name: None if text is None else _schema(text) for name, text in told["inputs"].items()}
+    return Door(client.name, told["run"], gate, inputs, {name: _schema(text) for name, text in told["outputs"].items()})
+
+
+def _choose(kind: str, name: str | None, known: Mapping[str, object], job: str) -> str:
+    if name is None and len(known) == 1:
+        return next(iter(known))
+    if name in known:
+        assert name is not None
+        return name
+    listed = ", ".join(map(repr, known)) or "none"
+    if name is None:
+        raise ConfigError(f"job {job!r} has the {kind}s {listed}; say which one: .option({kind!r}, ...)")
+    close = get_close_matches(name, known, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise ConfigError(f"job {job!r} has no {kind} {name!r}; it has {listed}{hint}")
+
+
+def _schema(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
