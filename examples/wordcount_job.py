@@ -22,7 +22,7 @@ def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
 @job.dataflow
 def wordcount(flow: Flow) -> None:
     words = flow.input("lines").flat_map(str.split).map(lambda word: (word, 1))
-    flow.output("counts", words.stateful_state_machine(count, initial=0))
+    flow.output("counts", words.stateful_state_machine(count, initial=0), {"word": str, "count": int})
 
 
 if __name__ == "__main__":

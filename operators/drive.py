@@ -5,7 +5,7 @@ That worker also sends the job's commands, and stays until the end. The others m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
 from itertools import islice
@@ -19,29 +19,28 @@ EPOCHS_AHEAD_MAX = 16
 """How many epochs a source may be ahead of the outputs."""
 
 
-def drive(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
+def drive(flow: Flow, feed: Callable[[Flow], None]) -> None:
     """Run a job on one worker until its inputs have ended, or until the worker has left.
 
-    Inputs are fed one list per epoch; those without a source are closed. A worker that feeds stays until its sources
-    have ended, and the one that sends the job's commands, the first, until all have.
+    A worker stays until `feed` has returned, and the one that sends the job's commands, the first, until all is done.
     """
     worker = flow.worker
     worker.bootstrap()
-    if flow.commanding:
-        flow.steward = Steward(worker, flow.control) if flow.control is not None else None
-        _feed(flow, sources)
-        if flow.steward is not None:
-            flow.steward.see_off()
-        worker.rescaling.close_turns()
+    if not flow.commanding:
         flow.end_commands()
+        feed(flow)
+        worker.stay()
         return
+    flow.steward = Steward(worker, flow.control) if flow.control is not None else None
+    feed(flow)
+    if flow.steward is not None:
+        flow.steward.see_off()
+    worker.rescaling.close_turns()
     flow.end_commands()
-    _feed(flow, sources)
-    worker.stay()
 
 
-def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
-    """Feed the inputs until their sources have ended."""
+def feed_from(sources: Mapping[str, Iterator[list[Any]]], flow: Flow) -> None:
+    """Feed the inputs, one list per epoch, until their sources have ended; an input without a source is closed."""
     worker, steward, open_inputs = flow.worker, flow.steward, dict(flow.inputs)
     for name in flow.inputs.keys() - sources.keys():
         open_inputs.pop(name).close()
@@ -61,8 +60,7 @@ def _feed(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
         if steward is not None:
             steward.advance_to(epoch)
         worker.step()
-        step_while = worker.step_while if steward is None else steward.step_while
-        step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
+        flow.step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
 
 
 def epochs(records: Iterable[Any], epoch_records: int) -> Iterator[list[Any]]:

@@ -14,6 +14,8 @@ from framework.worker.worker import Worker
 from operators.control_input import ControlInput
 from operators.input import Input
 from operators.probe import Probe
+from operators.schema import Schema
+from operators.serving import Serving
 from operators.steward import Steward
 from operators.stream import Stream
 from routing.commands import Control, Instruction
@@ -25,7 +27,9 @@ Receiver = Callable[[int, Sequence[Any]], None]
 class Flow:
     """A job's dataflow under construction on one worker."""
 
-    def __init__(self, worker: Worker, scope: Scope, receivers: Callable[[str], Receiver]) -> None:
+    def __init__(
+        self, worker: Worker, scope: Scope, receivers: Callable[[str], Receiver], serving: Serving | None = None
+    ) -> None:
         self.worker = worker
         self.scope = scope
         self.inputs: dict[str, Input[Any]] = {}
@@ -35,26 +39,35 @@ class Flow:
         """The job's own control input, once an operator listens to it; `command` sends on it."""
         self.steward: Steward | None = None
         """Looks after workers that join and leave, on the worker that sends the job's commands."""
+        self.serving = serving
+        """What is open to others, if anything is."""
         self._receivers = receivers
         self._commands: Stream[Control] | None = None
         self._asked: deque[tuple[Instruction, ...]] = deque()
         self._lock = Lock()
         self._ended = False
 
-    def input(self, name: str) -> Stream[Any]:
-        """The stream of records that come in under `name`, dealt out to all workers, whichever of them is fed."""
+    def input(self, name: str, schema: Schema | None = None) -> Stream[Any]:
+        """The stream of records that come in under `name`, dealt out to all workers, whichever of them is fed.
+
+        `schema` is what it takes from Spark (see `operators.schema`); without one it takes any. A record of one column
+        is the column's value, one of several a tuple. Fed with files, a record is a line.
+        """
         if name in self.inputs:
             raise DuplicateName(
                 f"this job has an input {name!r} already; call flow.input once and use its stream twice"
             )
         self.inputs[name] = Input(name)
-        return self.inputs[name].stream(self.scope).deal()
+        dealt = self.inputs[name].stream(self.scope).deal()
+        return dealt if self.serving is None else self.serving.input(name, dealt, schema)
 
-    def output(self, name: str, stream: Stream[Any]) -> None:
-        """Let the records of `stream` go out under `name`."""
+    def output(self, name: str, stream: Stream[Any], schema: Schema | None = None) -> None:
+        """Let the records of `stream` go out under `name`; `schema` is what Spark reads them as."""
         if name in self.outputs:
             raise DuplicateName(f"this job has an output {name!r} already; concat the streams, or choose another name")
         self.outputs.append(name)
+        if self.serving is not None and self.serving.output(name, stream.probe(self.probe), schema):
+            return
         receive = self._receivers(name)
 
         def pass_on(time: Time, rows: Any) -> None:
@@ -75,6 +88,11 @@ class Flow:
     def commanding(self) -> bool:
         """Whether this worker is the one that sends the job's commands: the first."""
         return self.worker.id == self.worker.members.workers[0]
+
+    def step_while(self, condition: Callable[[], bool]) -> None:
+        """Step for as long as `condition` holds, and look after those who join and leave meanwhile."""
+        step_while = self.worker.step_while if self.steward is None else self.steward.step_while
+        step_while(condition)
 
     def command(self, *instructions: Instruction) -> None:
         """Have instructions sent as one set, at the epoch that the job is fed at; any thread may ask.

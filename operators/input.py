@@ -10,6 +10,7 @@ from framework.dataflow.operator import Logic
 from framework.dataflow.scope import Scope
 from framework.errors import GraphError, InputClosed, TimeWentBackwards
 from framework.progress.domain import Domain
+from framework.wire.container import Container
 from operators.feed import Feed
 from operators.stream import Stream
 
@@ -87,8 +88,12 @@ class Input(Generic[T]):
 
     def send_batch(self, rows: list[T]) -> None:
         """Send many records at once; the list must not be changed afterwards."""
+        self.send_container(rows)
+
+    def send_container(self, container: Container) -> None:
+        """Send a container as it is: a list of records, or an Arrow batch for a stream of columns."""
         self.flush()
-        self._push(rows)
+        self._push(container)
 
     def advance_to(self, epoch: int) -> None:
         """Promise to send nothing before `epoch` any more."""
@@ -119,10 +124,10 @@ class Input(Generic[T]):
         self._rows.clear()
         self.close()
 
-    def _push(self, rows: list[T]) -> None:
+    def _push(self, container: Container) -> None:
         capability = self._open()
         assert self._feed is not None
-        self._feed.push(capability, rows)
+        self._feed.push(capability, container)
 
     def _open(self) -> Capability:
         if self._capability is None:

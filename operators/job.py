@@ -7,6 +7,7 @@ on lists in a test (`run`), on files from the command line (`main`, `hailer run`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -15,9 +16,10 @@ from framework.launch.config import Config
 from framework.launch.execute import execute
 from framework.worker.worker import Worker
 from operators import job_files
-from operators.drive import check_names, drive, epochs
+from operators.drive import check_names, drive, epochs, feed_from
 from operators.flow import Flow, Receiver
 from operators.placement import implied_control
+from operators.serving import Serving
 from routing.control.plane import JobControl
 
 EPOCH_RECORDS = 1000
@@ -46,12 +48,15 @@ class Job:
         self._build = build
         return build
 
-    def build(self, worker: Worker, receivers: Callable[[str], Receiver]) -> Flow:
-        """Build the dataflow on `worker`; `receivers(name)` is asked for who takes an output."""
+    def build(self, worker: Worker, receivers: Callable[[str], Receiver], *, serving: Serving | None = None) -> Flow:
+        """Build the dataflow on `worker`; `receivers(name)` is asked for who takes an output.
+
+        With `serving`, its ends are open to others, and only outputs that it does not take have a receiver.
+        """
         if self._build is None:
             raise GraphError(f"job {self.name!r} has no dataflow; decorate the function that builds it, @job.dataflow")
         with worker.dataflow(self.name) as scope:
-            flow = Flow(worker, scope, receivers)
+            flow = Flow(worker, scope, receivers, serving)
             with implied_control(scope, flow.commands):
                 self._build(flow)
         return flow
@@ -79,8 +84,9 @@ class Job:
         def main(worker: Worker) -> None:
             flow = self.build(worker, receivers)
             check_names("input", inputs, flow.inputs)
-            mine = inputs if worker.id == worker.members.workers[0] else {}
-            drive(flow, {name: epochs(records, epoch_records) for name, records in mine.items()})
+            mine = inputs if flow.commanding else {}
+            sources = {name: epochs(records, epoch_records) for name, records in mine.items()}
+            drive(flow, partial(feed_from, sources))
 
         execute(main, Config(threads=threads))
         return {name: sorted(rows, key=lambda row: row[0]) for name, rows in collected.items()}

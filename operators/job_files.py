@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from select import PIPE_BUF
 from typing import TYPE_CHECKING, Any, TextIO
@@ -16,8 +17,9 @@ from framework.errors import ConfigError, JobStopped
 from framework.launch.config import add_flags
 from framework.launch.execute import execute_from_args
 from framework.worker.worker import Worker
-from operators.drive import check_names, drive
+from operators.drive import check_names, drive, feed_from
 from operators.flow import Receiver
+from operators.serving import Serving
 from routing.control.arguments import Parser
 from routing.control.plane import JobControl
 
@@ -38,25 +40,37 @@ def run_from_args(job: Job, argv: Sequence[str] | None, plane: JobControl | None
         for path in outputs.values():
             if path != "-" and Path(path).exists() and not Path(path).is_dir():
                 raise ConfigError(f"--output: {path} is a file; name a directory, which gets a file per worker")
+        if flags.serve and inputs:
+            raise ConfigError("--serve opens all inputs to others; leave --input out, or --serve")
         if flags.epoch_lines < 1:
             raise ConfigError(f"--epoch-lines {flags.epoch_lines}: an epoch has at least one line")
     except ConfigError as error:
         parser.error(str(error))
 
     def main(worker: Worker) -> None:
-        with ExitStack() as files:
-            flow = job.build(worker, lambda name: _receiver(name, outputs.get(name, "-"), worker, files))
+        with ExitStack() as ends:
+            serving = Serving(worker, but=outputs) if flags.serve else None
+            flow = job.build(
+                worker, lambda name: _receiver(name, outputs.get(name, "-"), worker, ends), serving=serving
+            )
             check_names("input", inputs, flow.inputs)
             check_names("output", outputs, flow.outputs)
             if plane is not None:
                 plane.attach(flow)
-            if flow.inputs and not inputs:
+            if flow.inputs and not inputs and serving is None:
                 names = " ".join(f"--input {name}=FILE" for name in flow.inputs)
-                raise ConfigError(f"nothing feeds this job; give {names}")
-            fed = inputs if flow.commanding else {}
-            drive(flow, {name: lines(Path(path), lines_max=flags.epoch_lines) for name, path in fed.items()})
+                raise ConfigError(f"nothing feeds this job; give {names}, or --serve, for Spark to feed it")
+            if serving is None:
+                fed = inputs if flow.commanding else {}
+                sources = {name: lines(Path(path), lines_max=flags.epoch_lines) for name, path in fed.items()}
+                drive(flow, partial(feed_from, sources))
+            else:
+                ends.callback(serving.close)
+                drive(flow, serving.serve)
             if not worker.rescaling.gone:
                 worker.complete()
+                if serving is not None:
+                    serving.see_off()
 
     execute_from_args(main, argv, plane=plane)
 
@@ -148,6 +162,11 @@ def _parser(job: Job) -> argparse.ArgumentParser:
         default=[],
         metavar="NAME=DIR",
         help="write an output as JSON lines [epoch, record], a file per worker; - prints it, as do outputs not named",
+    )
+    parser.add_argument(
+        "--serve",
+        action="store_true",
+        help="let Spark feed the inputs, and read the outputs that --output does not name, while the job runs",
     )
     parser.add_argument(
         "--epoch-lines", type=int, default=1000, metavar="N", help="lines of each input and worker in an epoch (1000)"

@@ -152,6 +152,18 @@ class Direct:
 
 
 @dataclass(frozen=True, slots=True)
+class Gather:
+    """Everything goes to one worker, in the containers that it comes in."""
+
+    worker: WorkerId
+
+    to_all = False
+
+    def pusher(self, channel: Channel) -> Pusher:
+        return lambda time, container: deliver(channel, self.worker, time, container)
+
+
+@dataclass(frozen=True, slots=True)
 class Broadcast:
     """Each record goes to every worker."""
 

@@ -135,6 +135,14 @@ def leave(flags: Namespace) -> int:
     return _see_through(client)
 
 
+def finish(flags: Namespace) -> int:
+    """End the inputs of a job that others feed."""
+    client = Client.of(Path.cwd(), flags.job)
+    client.post("finish", {})
+    print(f"{client.name} takes nothing more, and ends when what came out has been read")
+    return 0
+
+
 def doctor(flags: Namespace) -> int:
     """Examine the machine."""
     bad = False
@@ -283,6 +291,12 @@ def _add_scales(commands: _SubParsersAction[Parser]) -> None:
     )
     parser.add_argument("processes", type=int, metavar="N", help="how many processes there shall be")
     parser.add_argument("--dry-run", action="store_true", help="say what would happen and do nothing")
+    _add_job(parser)
+    parser = _add(commands, "finish", finish, "end the inputs that Spark feeds (run --serve)", "hailer finish")
+    parser.description = (
+        "Let a job that Spark feeds end: it takes nothing more, goes through what it has, and stays until its outputs "
+        "have been read."
+    )
     _add_job(parser)
     parser = _add(commands, "leave", leave, "let a worker leave the job", "hailer leave 2")
     parser.description = "Move a worker's bins to the others and let it leave, with all other workers of its process."

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from framework.launch.config import PROCESSES_MAX
+from framework.launch.link import NoAnswer
 from framework.launch.plane import Workforce
 from framework.membership import WorkerId
 from routing.bins import BinId
@@ -47,6 +48,12 @@ class _Table:
     shipped_bytes: int
 
 
+OPEN_S = 20.0
+"""How long who wants to feed or read a job waits for it to begin."""
+
+OPEN_POLL_S = 0.05
+
+
 class Overseer:
     """One running job."""
 
@@ -58,6 +65,7 @@ class Overseer:
         self._scaling: Scaling | None = None
         self._sampling = threading.Lock()
         self._sample: tuple[float, dict[WorkerId, Any]] = (float("-inf"), {})
+        self._portal: dict[str, Any] | None = None
         self._shipped_bytes_before = 0
         """What had left all workers when the last plan began."""
         self._shipped_bytes = 0
@@ -186,6 +194,25 @@ class Overseer:
                 process = self._assembly.workers[self._assembly.check(worker)]
                 return self._change(f"leave of worker {worker}", Change(leaves=(process.process,)), dry_run=False)
         raise BadRequest('a leave says which worker: {"worker": 2}')
+
+    def portal(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Where the job is fed and read from outside; its worker is asked until it is, since it may be busy later."""
+        deadline_s = time.monotonic() + OPEN_S
+        while self._portal is None:
+            try:
+                self._portal = self._assembly.ask(self._assembly.commanding, "portal")
+            except NoAnswer:
+                if time.monotonic() > deadline_s:
+                    raise
+            if self._portal is None and time.monotonic() > deadline_s:
+                raise JobUnreachable(f"the job has not begun within {OPEN_S:g} s")
+            time.sleep(OPEN_POLL_S)
+        return self._portal
+
+    def finish(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """End the inputs that others feed."""
+        self._assembly.ask(self._assembly.commanding, "finish")
+        return {}
 
     def cancel(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Let the plan that is under way end after its current step."""

@@ -24,7 +24,7 @@ from routing.control.errors import BadRequest, RunDirectoryUnusable
 from routing.control.overseer import Overseer
 from routing.control.rescale_watch import RescaleWatch, check_may_leave, check_rescalable, share
 from routing.control.run_directory import claim
-from routing.control.steering import Commander, Steering
+from routing.control.steering import Commander, Served, Steering
 from routing.control.terminal import Terminal, columns, progress_line
 from routing.control.vitals import Meter, explain, pulse, status
 from routing.plan.plan import Plan
@@ -80,6 +80,8 @@ class JobControl:
                 return {"plan": plan, "shipped_bytes": shipped_bytes}
             case "rescale":
                 return share(worker, self._watches.get(worker.id))
+            case "portal":
+                return None if steering is None else self._served(worker).describe()
         if steering is None:
             raise BadRequest(f"the dataflow of worker {worker.id} is not built yet; ask again in a moment")
         match request:
@@ -91,12 +93,20 @@ class JobControl:
                 check_rescalable(worker)
                 self._watches[worker.id] = RescaleWatch(self._commanders[worker.id])
                 return {"plan": plan}
+            case "finish":
+                return self._served(worker).finish()
             case "may leave":
                 return check_may_leave(self._commanders[worker.id])
             case "leave":
                 check_may_leave(self._commanders[worker.id])
                 return worker.ask_to_leave()
         raise BadRequest(f"a worker knows no request {request!r}")
+
+    def _served(self, worker: Worker) -> Served:
+        served = self._commanders[worker.id].serving
+        if served is None:
+            raise BadRequest("this job is not open to others; start it with --serve")
+        return served
 
     def _meter(self, worker: Worker) -> Meter:
         def forget() -> None:
@@ -139,6 +149,7 @@ class JobControl:
                 "explain": overseer.explain,
                 "plan": overseer.plan,
                 "scale": overseer.scaling,
+                "portal": overseer.portal,
             },
             actions={
                 "move": overseer.move,
@@ -147,6 +158,7 @@ class JobControl:
                 "cancel": overseer.cancel,
                 "scale": overseer.scale,
                 "leave": overseer.leave,
+                "finish": overseer.finish,
             },
         )
         stack.callback(admin.close)

@@ -39,6 +39,16 @@ class Attendant(Protocol):
         """The workers that have not received all commands that they need."""
 
 
+class Served(Protocol):
+    """The ends of a job that others feed and read."""
+
+    def describe(self) -> dict[str, Any] | None:
+        """Where they are, in JSON's terms; None if they are not open yet."""
+
+    def finish(self) -> None:
+        """Nothing more comes in."""
+
+
 class Commander(Protocol):
     """A job's dataflow on one worker, as far as it takes commands."""
 
@@ -55,6 +65,10 @@ class Commander(Protocol):
     @property
     def commanding(self) -> bool:
         """Whether this worker sends the job's commands."""
+
+    @property
+    def serving(self) -> Served | None:
+        """What of the job is open to others, if anything is."""
 
     def command(self, *instructions: Instruction) -> None:
         """Have instructions sent as one set."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from framework.launch.execute import execute
 from framework.membership import WorkerId
 from framework.worker.worker import Worker
 from operators import ControlInput, Flow, Job
-from operators.drive import drive
+from operators.drive import drive, feed_from
 from routing.bins import BinId
 from routing.control.errors import BadRequest
 from routing.control.steering import Steering
@@ -71,7 +72,7 @@ def steered(steer: Callable[[Steering, int], bool]) -> tuple[State, dict[str, Co
                     return
                 yield [f"w{epoch % 40}"] if flow.commanding else []
 
-        drive(flow, {"words": words()})
+        drive(flow, partial(feed_from, {"words": words()}))
         return steering.state()
 
     state, _ = execute(main, Config(threads=2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from threading import Thread, Timer
 
@@ -14,7 +15,7 @@ from framework.errors import ConfigError, DuplicateName, GraphError, InputClosed
 from framework.launch.config import Config
 from framework.membership import WorkerId
 from operators import BinOptions, Flow, Job, Worker, execute
-from operators.drive import drive, epochs
+from operators.drive import drive, epochs, feed_from
 from operators.job_files import lines
 from routing.bins import BinId
 from routing.commands import Instruction, Map, Move
@@ -133,7 +134,7 @@ def test_every_worker_may_feed_a_job_whose_bins_move():
         flow = job.build(worker, lambda name: lambda epoch, rows: counts.extend(rows))
         if flow.commanding:
             flow.command(Map((WorkerId(1), WorkerId(0))))
-        drive(flow, {"pairs": epochs([("tea", 1)] * 50, 1)})
+        drive(flow, partial(feed_from, {"pairs": epochs([("tea", 1)] * 50, 1)}))
 
     execute(main, Config(threads=2))
     assert sorted(counts) == [("tea", total) for total in range(1, 101)]
@@ -181,11 +182,11 @@ def test_what_was_asked_for_before_the_inputs_end_is_sent_and_afterwards_asking_
             flow.command(Map((WorkerId(1), WorkerId(1))))
 
         if worker.index == 0:
-            drive(flow, {"pairs": source()})
+            drive(flow, partial(feed_from, {"pairs": source()}))
             with pytest.raises(InputClosed, match="inputs of this job have ended, and its bins move no more"):
                 flow.command(Map((WorkerId(0), WorkerId(0))))
         else:
-            drive(flow, {})
+            drive(flow, partial(feed_from, {}))
             with pytest.raises(GraphError, match="worker 1 sends no commands, worker 0 does; ask its flow"):
                 flow.command(Map((WorkerId(0), WorkerId(0))))
 

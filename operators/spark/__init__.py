@@ -1,0 +1,12 @@
+"""Spark brings a job's data in and carries it away.
+
+from operators.spark import register
+
+register(spark)
+lines.writeStream.format("hailer").option("input", "lines").start()
+counts = spark.readStream.format("hailer").option("output", "counts").load()
+"""
+
+from operators.spark.source import HailerSource, register
+
+__all__ = ["HailerSource", "register"]

@@ -1,0 +1,84 @@
+"""`format("hailer")`: a job's inputs and outputs as a data source of Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from framework.errors import ConfigError
+from operators.portal.door import Door, find_door
+from operators.spark.options import check_options, flag, positive
+from operators.spark.reader import BatchReader, Origin, StreamReader
+from operators.spark.schemas import check_fits, spark_schema, spoken_schema
+from operators.spark.writer import BatchWriter, StreamWriter, Target
+
+
+def register(spark: SparkSession) -> None:
+    """Let `spark` read and write the format `hailer`."""
+    spark.dataSource.register(HailerSource)
+
+
+class HailerSource(DataSource):
+    """The inputs and outputs of a job that was started with `hailer run JOB.py --serve`.
+
+    Options: `job` and `directory` (which job, and where it was started; the only one of the current directory unless
+    given), `input` or `output` (its only one unless given), `final` (the input ends with what is written),
+    `maxRowsPerTrigger`, `maxBytesPerTrigger` (what a streaming query reads at a time).
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "hailer"
+
+    def schema(self) -> StructType:
+        door = self._door()
+        output = door.choose_output(self.options.get("output"))
+        return spark_schema(door.outputs[output], f"output {output!r} of job {door.name!r}")
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return BatchReader(self._origin(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return StreamReader(
+            self._origin(schema),
+            rows_max=positive(self.options, "maxRowsPerTrigger"),
+            bytes_max=positive(self.options, "maxBytesPerTrigger"),
+        )
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise ConfigError("a job's input cannot be overwritten; write with .mode('append')")
+        return BatchWriter(self._target(schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        return StreamWriter(self._target(schema))
+
+    def _door(self) -> Door:
+        check_options(self.options)
+        return find_door(Path(self.options.get("directory") or Path.cwd()), self.options.get("job"))
+
+    def _target(self, schema: StructType) -> Target:
+        door = self._door()
+        input = door.choose_input(self.options.get("input"))
+        declared = door.inputs[input]
+        if declared is not None:
+            check_fits(schema, declared, f"input {input!r} of job {door.name!r}")
+        return Target(door.gate, input, declared, final=flag(self.options, "final"))
+
+    def _origin(self, schema: StructType) -> Origin:
+        door = self._door()
+        output = door.choose_output(self.options.get("output"))
+        where = f"output {output!r} of job {door.name!r}"
+        spoken = spoken_schema(schema)
+        if not spoken.equals(spoken_schema(spark_schema(door.outputs[output], where))):
+            raise ConfigError(f"{where} is not what .schema(...) says; leave it out, and the job's own is taken")
+        return Origin(door.gate, door.name, door.run, output, spoken)

@@ -1,0 +1,149 @@
+"""A job that others feed and read while it runs, as Spark does, here without Spark: `hailer run --serve`."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from operators.portal.door import Door, find_door
+from operators.portal.errors import JobLost
+from tests.process.commands import end
+from tests.process.test_control import HAILER, ask, environment, hailer, wait_until
+
+COUNTS = """
+from operators import Job
+
+job = Job("counts")
+
+def count(word, n, total):
+    return total + n, [(word, total + n)]
+
+@job.dataflow
+def counts(flow):
+    numbers, rejected = flow.input("lines", {"line": str}).flat_map(str.split).attempt(lambda word: (word, int(word)))
+    totals = numbers.stateful_state_machine(count, initial=0, bins=16)
+    flow.output("totals", totals.map(lambda pair: pair if pair[0] != "13" else 1 / 0), {"word": str, "total": int})
+    flow.output("rejected", rejected, {"word": str, "reason": str})
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "counts.py").write_text(COUNTS)
+    return tmp_path
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], Door]]:
+    """A job that is open, and its door."""
+    process = subprocess.Popen(
+        [HAILER, "run", "counts.py", "--serve", *arguments],
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    try:
+        wait_until(lambda: process.poll() is not None or list(folder.glob(".hailer/*/job.json")))
+        yield process, find_door(folder)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            end(process)
+
+
+def feed(door: Door, batch: int, lines: list[str], query: str = "q") -> None:
+    """One batch, written by two tasks."""
+    attempts = [f"{query}/{batch}/{task}" for task in range(2)]
+    for task, attempt in enumerate(attempts):
+        rows = pa.record_batch({"line": lines[task::2]}, schema=door.inputs["lines"])
+        door.gate.stage("lines", attempt, query, batch, [rows])
+    door.gate.commit("lines", query, batch, attempts)
+
+
+def read(door: Door, output: str, start: int, end: int) -> list[tuple[object, ...]]:
+    batches = [batch for pieces in door.gate.parts(output, start, end) for batch in door.gate.read(output, pieces)]
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+
+def test_counts_are_right_and_read_alike_while_processes_come_and_go(folder: Path):
+    """From two processes to three, and to one; what was read before is read again after."""
+    words = [str(number % 12) for number in range(600)]
+    with serving(folder, "-n2") as (process, door):
+        batch = 0
+
+        def feed_some() -> None:
+            nonlocal batch
+            for _ in range(10):
+                feed(door, batch, [" ".join(words[batch * 10 : batch * 10 + 10])] * 2)
+                batch += 1
+
+        feed_some()
+        _, end_ = door.gate.latest("totals", settle=True)
+        assert end_ == 10
+        first = read(door, "totals", 0, 10)
+        for processes in ("3", "1"):
+            scaling = subprocess.Popen(
+                [HAILER, "scale", processes], cwd=folder, env=environment(folder), stdout=subprocess.PIPE, text=True
+            )
+            while scaling.poll() is None:
+                feed_some()
+                words += words
+            assert end(scaling).code == 0
+            assert read(door, "totals", 0, 10) == first
+        feed_some()
+        fed = Counter[object]()
+        for number in words[: batch * 10]:
+            fed[number] += 2 * int(number)
+        door.gate.latest("totals", settle=True)
+        rows = read(door, "totals", 0, batch)
+        assert len(rows) == 20 * batch
+        totals: dict[object, int] = {}
+        for word, total in rows:
+            assert isinstance(total, int)
+            totals[word] = max(totals.get(word, 0), total)
+        assert totals == fed
+        # It ends when it is told to, and when all that came out has been read.
+        assert ask(folder, "finish").startswith("counts takes nothing more")
+        assert process.poll() is None
+        door.gate.forget("totals", batch)
+        ended = end(process)
+        assert (ended.code, ended.out) == (0, "")
+
+
+def test_what_a_function_rejects_goes_to_the_dead_letters(folder: Path):
+    with serving(folder) as (_, door):
+        feed(door, 0, ["1 2 tea", "milk 3"])
+        door.gate.latest("rejected", settle=True)
+        reason = "ValueError: invalid literal for int() with base 10: {!r}".format
+        assert sorted(read(door, "rejected", 0, 1)) == [("milk", reason("milk")), ("tea", reason("tea"))]
+        assert sorted(read(door, "totals", 0, 1)) == [("1", 1), ("2", 2), ("3", 3)]
+
+
+def test_a_record_that_no_function_takes_ends_the_job_and_is_named_with_its_epoch(folder: Path):
+    with serving(folder, "-n2") as (process, door):
+        feed(door, 0, ["1 2"])
+        feed(door, 1, ["13"])
+        with suppress(JobLost):
+            feed(door, 2, ["4"])
+        ended = end(process)
+    assert ended.code == 1
+    assert "operator 'map' (" in ended.err
+    assert "at time 1" in ended.err
+    assert "ZeroDivisionError: division by zero\n  the record was ('13', 13)" in ended.err
+
+
+def test_a_job_that_is_not_open_says_how_to_open_it(folder: Path):
+    ended = hailer(folder, "run", "counts.py")
+    assert "or --serve, for Spark to feed it" in ended.err
+    ended = hailer(folder, "run", "counts.py", "--serve", "--input", "lines=counts.py")
+    assert "--serve opens all inputs to others; leave --input out, or --serve" in ended.err
