@@ -1,4 +1,4 @@
-"""A job from the command line: text files go in by lines, records come out as JSON."""
+"""A job from the command line: text files go in by lines, records come out as JSON; or it is open to Spark."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from select import PIPE_BUF
 from typing import TYPE_CHECKING, Any, TextIO
 
 from framework.errors import ConfigError, JobStopped
-from framework.launch.config import add_flags
+from framework.launch.config import add_flags, config_from_flags
 from framework.launch.execute import execute_from_args
+from framework.launch.spark_run import execute_on_spark
+from framework.launch.spark_session import add_spark_flags, options_from_flags
 from framework.worker.worker import Worker
 from operators.drive import check_names, drive, feed_from
-from operators.flow import Receiver
+from operators.flow import Flow, Receiver
 from operators.serving import Serving
 from routing.control.arguments import Parser
 from routing.control.plane import JobControl
@@ -26,53 +29,85 @@ from routing.control.plane import JobControl
 if TYPE_CHECKING:
     from operators.job import Job
 
+EPOCH_LINES = 1000
+"""How many lines of each input make an epoch, unless said otherwise."""
+
+
+@dataclass(slots=True)
+class JobProgram:
+    """A job and its ends: inputs are the lines of text files, outputs go to directories or are printed; or it serves.
+
+    It can run in processes elsewhere (`framework.launch.spark_task.Program`), if they reach the same files.
+    """
+
+    job: Job
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    epoch_lines: int = EPOCH_LINES
+    serve: bool = False
+    """Whether all inputs, and the outputs that are not named, are open to others."""
+
+    def __post_init__(self) -> None:
+        """Name the files in a way that holds in every directory."""
+        self.inputs = {name: os.path.abspath(path) for name, path in self.inputs.items()}
+        self.outputs = {name: path if path == "-" else os.path.abspath(path) for name, path in self.outputs.items()}
+
+    @property
+    def name(self) -> str:
+        """What the job is called."""
+        return self.job.name
+
+    def prepare(self) -> tuple[Callable[[Worker], None], JobControl]:
+        """What the workers of a process run, and the control plane that they answer."""
+        plane = JobControl(self.name, Path.cwd())
+        return partial(self.run, plane), plane
+
+    def run(self, plane: JobControl | None, worker: Worker) -> None:
+        """Run the job on one worker, to its end."""
+        with ExitStack() as ends:
+            serving = Serving(worker, but=self.outputs) if self.serve else None
+            flow = self.job.build(
+                worker, lambda name: _receiver(name, self.outputs.get(name, "-"), worker, ends), serving=serving
+            )
+            check_names("input", self.inputs, flow.inputs)
+            check_names("output", self.outputs, flow.outputs)
+            if plane is not None:
+                plane.attach(flow)
+            if serving is not None:
+                ends.callback(serving.close)
+                drive(flow, serving.serve)
+            else:
+                drive(flow, self._feed)
+            if not worker.rescaling.gone:
+                worker.complete()
+                if serving is not None:
+                    serving.see_off()
+
+    def _feed(self, flow: Flow) -> None:
+        if flow.inputs and not self.inputs:
+            names = " ".join(f"--input {name}=FILE" for name in flow.inputs)
+            raise ConfigError(f"nothing feeds this job; give {names}, or --serve, for Spark to feed it")
+        fed = self.inputs if flow.commanding else {}
+        feed_from({name: lines(Path(path), lines_max=self.epoch_lines) for name, path in fed.items()}, flow)
+
 
 def run_from_args(job: Job, argv: Sequence[str] | None, plane: JobControl | None = None) -> None:
     """Run `job` as the command line says, and exit."""
     parser = _parser(job)
     flags = parser.parse_args(argv)
     try:
-        inputs = _pairs("--input", flags.input)
-        outputs = _pairs("--output", flags.output)
-        for path in inputs.values():
-            if not Path(path).is_file():
-                raise ConfigError(f"--input: there is no file {path}")
-        for path in outputs.values():
-            if path != "-" and Path(path).exists() and not Path(path).is_dir():
-                raise ConfigError(f"--output: {path} is a file; name a directory, which gets a file per worker")
-        if flags.serve and inputs:
+        program = JobProgram(job, _inputs(flags.input), _outputs(flags.output), flags.epoch_lines, flags.serve)
+        if flags.serve and flags.input:
             raise ConfigError("--serve opens all inputs to others; leave --input out, or --serve")
         if flags.epoch_lines < 1:
             raise ConfigError(f"--epoch-lines {flags.epoch_lines}: an epoch has at least one line")
+        spark = options_from_flags(flags)
+        if spark is None:
+            execute_from_args(partial(program.run, plane), argv, plane=plane)
+        else:
+            execute_on_spark(program, config_from_flags(flags), spark, plane)
     except ConfigError as error:
         parser.error(str(error))
-
-    def main(worker: Worker) -> None:
-        with ExitStack() as ends:
-            serving = Serving(worker, but=outputs) if flags.serve else None
-            flow = job.build(
-                worker, lambda name: _receiver(name, outputs.get(name, "-"), worker, ends), serving=serving
-            )
-            check_names("input", inputs, flow.inputs)
-            check_names("output", outputs, flow.outputs)
-            if plane is not None:
-                plane.attach(flow)
-            if flow.inputs and not inputs and serving is None:
-                names = " ".join(f"--input {name}=FILE" for name in flow.inputs)
-                raise ConfigError(f"nothing feeds this job; give {names}, or --serve, for Spark to feed it")
-            if serving is None:
-                fed = inputs if flow.commanding else {}
-                sources = {name: lines(Path(path), lines_max=flags.epoch_lines) for name, path in fed.items()}
-                drive(flow, partial(feed_from, sources))
-            else:
-                ends.callback(serving.close)
-                drive(flow, serving.serve)
-            if not worker.rescaling.gone:
-                worker.complete()
-                if serving is not None:
-                    serving.see_off()
-
-    execute_from_args(main, argv, plane=plane)
 
 
 def lines(path: Path, *, lines_max: int) -> Iterator[list[str]]:
@@ -136,6 +171,22 @@ def _json(record: Any) -> str:
     return json.dumps(record, default=repr, ensure_ascii=False)
 
 
+def _inputs(values: list[str]) -> dict[str, str]:
+    inputs = _pairs("--input", values)
+    for path in inputs.values():
+        if not Path(path).is_file():
+            raise ConfigError(f"--input: there is no file {path}")
+    return inputs
+
+
+def _outputs(values: list[str]) -> dict[str, str]:
+    outputs = _pairs("--output", values)
+    for path in outputs.values():
+        if path != "-" and Path(path).exists() and not Path(path).is_dir():
+            raise ConfigError(f"--output: {path} is a file; name a directory, which gets a file per worker")
+    return outputs
+
+
 def _pairs(flag: str, values: list[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for value in values:
@@ -169,7 +220,12 @@ def _parser(job: Job) -> argparse.ArgumentParser:
         help="let Spark feed the inputs, and read the outputs that --output does not name, while the job runs",
     )
     parser.add_argument(
-        "--epoch-lines", type=int, default=1000, metavar="N", help="lines of each input and worker in an epoch (1000)"
+        "--epoch-lines",
+        type=int,
+        default=EPOCH_LINES,
+        metavar="N",
+        help=f"lines of each input and worker in an epoch ({EPOCH_LINES})",
     )
     add_flags(parser)
+    add_spark_flags(parser)
     return parser

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 from framework.errors import ConfigError
@@ -23,7 +23,7 @@ SPAWNED_VARIABLE = "HAILER_SPAWNED"
 
 @dataclass(frozen=True, slots=True)
 class Spawned:
-    """What a process that the local launcher started was given: sockets and pipes instead of flags."""
+    """What a process that a launcher started was given: sockets and pipes instead of flags."""
 
     process: int
     addresses: tuple[Address, ...]
@@ -37,17 +37,20 @@ class Spawned:
     server: int | None = None
     """The process that helps this one to join, if the job runs already."""
 
-    def to_environment(self) -> str:
-        """The value of `SPAWNED_VARIABLE`."""
+    def to_text(self) -> str:
+        """One line that says it all: the value of `SPAWNED_VARIABLE`."""
         return json.dumps(astuple(self))
 
     @staticmethod
     def from_environment() -> Spawned | None:
         """What the launcher said, if there is one; said once, so that this process's own children do not hear it."""
         value = os.environ.pop(SPAWNED_VARIABLE, None)
-        if value is None:
-            return None
-        process, addresses, *rest = json.loads(value)
+        return None if value is None else Spawned.from_text(value)
+
+    @staticmethod
+    def from_text(text: str) -> Spawned:
+        """What `to_text` wrote."""
+        process, addresses, *rest = json.loads(text)
         return Spawned(process, tuple((host, port) for host, port in addresses), *rest)
 
 
@@ -68,6 +71,8 @@ class Config:
     """The process that listens there."""
     by_hand: bool = False
     """Whether the user starts the processes one by one, and nobody supervises them."""
+    secret: bytes | None = field(default=None, repr=False)
+    """The cluster's secret itself, where it is in no file."""
 
     @property
     def address(self) -> Address:
@@ -190,7 +195,7 @@ def read_hostfile(path: Path, processes: int | None) -> tuple[Address, ...]:
 
 
 def with_spawned(config: Config, spawned: Spawned) -> Config:
-    """The configuration of a process that the local launcher started."""
+    """The configuration of a process that a launcher started."""
     config = replace(config, process=spawned.process, addresses=spawned.addresses, joinable=True)
     if spawned.server is None:
         return config

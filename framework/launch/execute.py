@@ -11,16 +11,19 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
 from framework.dataflow.scope import Scope
 from framework.errors import ConfigError, JobStopped, PeersUnreachable
-from framework.launch import local
 from framework.launch.agent import Agent
+from framework.launch.child import live_as_child, tell
 from framework.launch.config import Config, Spawned, inherited_listener, parse, usage, with_spawned
+from framework.launch.family import Launcher, ProcessesFailed, supervise
 from framework.launch.link import Link
+from framework.launch.local import LocalLauncher
 from framework.launch.news import tell_join
 from framework.launch.plane import ControlPlane
 from framework.launch.report import render, worst
@@ -78,24 +81,53 @@ def execute_from_args(
     except ConfigError as error:
         print(f"{program}: {error}\n\n{usage()}", file=sys.stderr)
         raise SystemExit(2) from None
+    if spawned is not None:
+        return execute_as_child(main, config, spawned, plane=plane, args=args)
+    if config.process is None or (plane is not None and not config.by_hand):
+        supervise_from_args(LocalLauncher(), config, plane)
+        return []
     stop = Stop()
     _show_log()
-    if spawned is not None:
-        config = with_spawned(config, spawned)
+    with stop.on_signals(), _reporting(config, stop, None):
+        return _execute(main, config, args, stop, None, plane)
+
+
+def execute_as_child(
+    main: Callable[[Worker], R],
+    config: Config,
+    spawned: Spawned,
+    *,
+    plane: ControlPlane | None = None,
+    args: Sequence[str] = (),
+) -> list[R]:
+    """Run the workers of a process that a launcher has started, tell it of a failure, and exit accordingly."""
+    config, stop = with_spawned(config, spawned), Stop()
+    _show_log()
     with stop.on_signals():
-        if spawned is not None:
-            local.live_as_child(spawned)
-        try:
-            if config.process is None or (plane is not None and spawned is None and not config.by_hand):
-                local.run_processes(config, stop, plane)
-                return []
+        live_as_child(spawned)
+        with _reporting(config, stop, spawned):
             return _execute(main, config, args, stop, spawned, plane)
-        except local.ProcessesFailed as error:
-            local.tell(str(error), error, spawned)
-            raise SystemExit(error.code) from None
-        except (Exception, JobStopped) as error:
-            local.tell(render(error, config.first_worker), error, spawned)
-            raise SystemExit(exit_code(error, stop)) from None
+
+
+def supervise_from_args(launcher: Launcher, config: Config, plane: ControlPlane | None) -> None:
+    """Supervise the processes of a program that the user has started; exit accordingly if that fails."""
+    stop = Stop()
+    _show_log()
+    with stop.on_signals(), _reporting(config, stop, None):
+        supervise(launcher, config, stop, plane)
+
+
+@contextmanager
+def _reporting(config: Config, stop: Stop, spawned: Spawned | None) -> Iterator[None]:
+    """Report what goes wrong, and exit accordingly."""
+    try:
+        yield
+    except ProcessesFailed as error:
+        tell(str(error), error, spawned)
+        raise SystemExit(error.code) from None
+    except (Exception, JobStopped) as error:
+        tell(render(error, config.first_worker), error, spawned)
+        raise SystemExit(exit_code(error, stop)) from None
 
 
 def _show_log() -> None:
@@ -117,8 +149,9 @@ def _execute(
     plane: ControlPlane | None,
 ) -> list[R]:
     assert config.process is not None
-    secret = load_or_create_secret(config.secret_file) if config.processes > 1 or config.joinable else b""
-    mesh = _mesh(config, secret, inherited_listener(spawned) if spawned else None, lambda: stop.reason is not None)
+    mesh = _mesh(
+        config, _secret(config), inherited_listener(spawned) if spawned else None, lambda: stop.reason is not None
+    )
     try:
         workers = _workers(config, args, mesh)
         if spawned is not None and config.join is not None:
@@ -129,6 +162,12 @@ def _execute(
         return _run_workers(main, config, workers, stop, mesh)
     finally:
         mesh.close()
+
+
+def _secret(config: Config) -> bytes:
+    if config.secret is not None:
+        return config.secret
+    return load_or_create_secret(config.secret_file) if config.processes > 1 or config.joinable else b""
 
 
 def _mesh(config: Config, secret: bytes, listener: socket.socket | None, should_stop: Callable[[], bool]) -> Mesh:

@@ -8,7 +8,7 @@ lifts it back to exactly the same type and value. Types are matched exactly: a s
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
@@ -63,6 +63,18 @@ def register(
     extension = Extension(REGISTERED, cls, list, lambda value: [named, lower(value)], decode)
     _by_name[name] = extension
     _by_type[cls] = extension
+
+
+def registered() -> dict[str, Extension]:
+    """What was registered in this process so far, by name."""
+    return dict(_by_name)
+
+
+def restore(extensions: Mapping[str, Extension]) -> None:
+    """Register what was registered in another process, from which this one has its classes, too."""
+    for name, extension in extensions.items():
+        _by_name[name] = extension
+        _by_type[extension.cls] = extension
 
 
 def by_type(cls: type) -> Extension | None:

@@ -7,6 +7,7 @@ lines.writeStream.format("hailer").option("input", "lines").start()
 counts = spark.readStream.format("hailer").option("output", "counts").load()
 """
 
+from operators.spark.job_on_spark import JobOnSpark
 from operators.spark.source import HailerSource, register
 
-__all__ = ["HailerSource", "register"]
+__all__ = ["HailerSource", "JobOnSpark", "register"]

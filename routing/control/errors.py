@@ -17,5 +17,9 @@ class JobUnreachable(WorldError):
     """A job that should be running does not answer."""
 
 
+class ScaleFailed(WorldError):
+    """The processes of a job did not change as they should have."""
+
+
 class RunDirectoryUnusable(WorldError):
     """The directory that a job is found by cannot be written."""

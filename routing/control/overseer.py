@@ -21,7 +21,7 @@ from framework.membership import WorkerId
 from routing.bins import BinId
 from routing.control.arguments import hint
 from routing.control.assembly import Assembly
-from routing.control.errors import BadRequest, JobUnreachable
+from routing.control.errors import BadRequest, JobUnreachable, ScaleFailed
 from routing.control.scaling import Change, Scaling, change_to
 from routing.control.summary import bin_rows, least_blockers, least_frontier, operator_rows
 from routing.control.times import from_json
@@ -70,6 +70,11 @@ class Overseer:
         """What had left all workers when the last plan began."""
         self._shipped_bytes = 0
         """What has left them since the job began, as far as was seen."""
+
+    @property
+    def processes(self) -> list[int]:
+        """The numbers of the processes as of now, joiners included."""
+        return [process.process for process in self._assembly.processes]
 
     # What can be asked
 
@@ -183,9 +188,18 @@ class Overseer:
                         f"a job has between 1 process, which feeds it, and {PROCESSES_MAX}, not {count}; "
                         f"to end it, stop `hailer run`"
                     )
-                change = change_to(count, [process.process for process in self._assembly.processes])
+                change = change_to(count, self.processes)
                 return self._change(f"scale to {count}", change, dry_run=bool(arguments.get("dry_run")))
         raise BadRequest('a scale says how many processes there shall be: {"processes": 3}')
+
+    def scale_to(self, count: int) -> None:
+        """The same, and wait until it is done; raises `ScaleFailed` if that does not come about."""
+        if self.scale({"processes": count})["begun"]:
+            assert self._scaling is not None
+            self._scaling.finished.wait()
+            failure = self._scaling.state()["failure"]
+            if failure is not None:
+                raise ScaleFailed(f"the scale to {count} failed: {failure}")
 
     def leave(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Let a worker go, with all others of its process."""

@@ -41,6 +41,8 @@ class JobControl:
         self._job = job
         self._directory = directory
         self._terminal = Terminal(prefix=prefix)
+        self.overseer: Overseer | None = None
+        """Answers for the job, in the process that supervises it, while it runs."""
         self._meters: dict[WorkerId, Meter] = {}
         self._steerings: dict[WorkerId, Steering] = {}
         self._commanders: dict[WorkerId, Commander] = {}
@@ -132,6 +134,7 @@ class JobControl:
             self._open_admin(overseer, stack)
             if self._terminal.shows_line:
                 stack.enter_context(self._progress(overseer))
+            self.overseer = overseer
             yield
 
     def _open_admin(self, overseer: Overseer, stack: ExitStack) -> None:

@@ -85,6 +85,11 @@ def check_the_end(folder: Path, process: subprocess.Popen[str]) -> None:
     (folder / "hurry").touch()
     ended = end(process)
     assert ended.code == 0, ended.err
+    check_counts(folder)
+
+
+def check_counts(folder: Path) -> None:
+    """Every word of the book was counted from 1 to how often it occurs."""
     rows = [json.loads(line) for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
     expected = Counter((folder / "book.txt").read_text().split())
     assert sorted((word, total) for _, (word, total) in rows) == sorted(

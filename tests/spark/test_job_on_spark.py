@@ -1,0 +1,179 @@
+"""Jobs whose workers run on the executors of a Spark session: they end, fail, grow and shrink as elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.launch.family import ProcessesFailed
+from framework.launch.spark_session import SparkOptions, open_session
+from operators.job_files import JobProgram
+from operators.spark import JobOnSpark
+from routing.control.errors import ScaleFailed
+from routing.control.job_file import load_job
+from tests.process.test_scale import check_counts, is_alive
+from tests.spark.counting import write_counting
+
+pytestmark = [pytest.mark.timeout(240), pytest.mark.filterwarnings("default")]
+
+WAIT_S = 60.0
+
+FAILING = """
+from operators import Job
+
+job = Job("failing")
+
+@job.dataflow
+def failing(flow):
+    flow.output("eighths", flow.input("lines").map(lambda line: 8 // (len(line) - 5), name="eighths"))
+"""
+
+POINTS = """
+from dataclasses import dataclass
+from operators import Job
+from framework.wire.codec import register
+
+@dataclass
+class Point:
+    x: int
+
+register(Point)
+job = Job("points")
+
+@job.dataflow
+def points(flow):
+    placed = flow.input("lines").map(lambda line: Point(len(line))).exchange(lambda point: point.x)
+    flow.output("points", placed.map(lambda point: (type(point).__name__, point.x)))
+"""
+
+AFAR = """
+import only_here
+from operators import Job
+
+job = Job("afar")
+
+@job.dataflow
+def afar(flow):
+    flow.output("lines", flow.input("lines").map(lambda line: only_here.change(line)))
+"""
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with open_session("tests", SparkOptions(master="local[4]")) as session:
+        yield session
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path
+
+
+def on_files(folder: Path, name: str, source: str, text: str = "to be\nor not\n") -> JobProgram:
+    """A job that a user has written."""
+    (folder / f"{name}.py").write_text(source)
+    (folder / "lines.txt").write_text(text)
+    return JobProgram(load_job(folder / f"{name}.py"), {"lines": "lines.txt"})  # type: ignore[arg-type]
+
+
+def counting(folder: Path) -> JobProgram:
+    write_counting(folder, lines=20_000)
+    job = load_job(folder / "counts.py")
+    return JobProgram(job, {"lines": "book.txt"}, {"counts": "out"}, epoch_lines=20)  # type: ignore[arg-type]
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline_s, f"not within {WAIT_S} s: {condition}"
+        time.sleep(0.02)
+
+
+def test_workers_join_and_leave_while_lines_flow_and_no_count_is_wrong(spark: SparkSession, folder: Path):
+    with JobOnSpark(spark, counting(folder), workers=2) as running:
+        running.scale(3)
+        assert running.processes == [0, 1, 2]
+        with pytest.raises(ScaleFailed, match=r"no room for 1 process: of its 4 slots 3 are in use, .* local\[5\]"):
+            running.scale(4)
+        assert spark.range(100).count() == 100  # one slot is left for Spark's own
+        running.scale(2)
+        assert running.processes == [0, 1]
+        running.scale(3)
+        assert running.processes == [0, 1, 3]
+        assert not running.wait(0)
+        (folder / "hurry").touch()
+    check_counts(folder)
+
+
+def test_a_cluster_without_room_is_told_before_anything_is_submitted(spark: SparkSession, folder: Path):
+    with pytest.raises(ProcessesFailed) as failed:
+        JobOnSpark(spark, counting(folder), workers=4).start()
+    assert str(failed.value) == (
+        "job failed: Spark has no room for 4 processes: of its 4 slots 0 are in use, and one has to stay free for its "
+        "own tasks; use --master local[5], or fewer processes"
+    )
+
+
+def test_a_function_that_raises_ends_the_job_with_one_report(spark: SparkSession, folder: Path):
+    running = JobOnSpark(spark, on_files(folder, "failing", FAILING), workers=2)
+    with pytest.raises(ProcessesFailed) as failed, running:
+        pass
+    first, second, third, *_ = str(failed.value).splitlines()
+    assert first.startswith("job failed: operator 'eighths' (0.3) failed on worker ")
+    assert second == "  ZeroDivisionError: integer division or modulo by zero"
+    assert third.startswith(f"    {folder}/failing.py:8, in <lambda>")
+    assert failed.value.code == 1
+
+
+def test_types_that_a_job_has_registered_travel_along(
+    spark: SparkSession, folder: Path, capfd: pytest.CaptureFixture[str]
+):
+    with JobOnSpark(spark, on_files(folder, "points", POINTS, "a\nbb\nccc\n"), workers=2):
+        pass
+    assert sorted(capfd.readouterr().out.splitlines()) == [
+        'points\t0\t["Point", 1]',
+        'points\t0\t["Point", 2]',
+        'points\t0\t["Point", 3]',
+    ]
+
+
+def test_a_module_that_executors_lack_is_named_with_the_remedy(spark: SparkSession, folder: Path):
+    (folder / "only_here.py").write_text("def change(line): return line\n")
+    with pytest.raises(ProcessesFailed) as failed:
+        JobOnSpark(spark, on_files(folder, "afar", AFAR), workers=1).start()
+    assert re.fullmatch(
+        r"job failed: process 0 could not start: executors have no module 'only_here' \(executor driver on \S+\); "
+        r"ship it, with --py-files only_here.py or `addPyFile`",
+        str(failed.value),
+    )
+
+
+def test_a_process_that_is_killed_ends_the_job_and_frees_its_slots(spark: SparkSession, folder: Path):
+    running = JobOnSpark(spark, counting(folder), workers=2)
+    with pytest.raises(ProcessesFailed, match=r"job failed: process 1 was ended by SIGKILL on "), running:
+        os.kill(pids(running)[1], signal.SIGKILL)
+    wait_until(lambda: not spark.sparkContext.statusTracker().getActiveStageIds())
+
+
+def test_a_job_that_is_stopped_leaves_no_process(spark: SparkSession, folder: Path):
+    running = JobOnSpark(spark, counting(folder), workers=2)
+    with pytest.raises(RuntimeError, match="enough"), running:
+        started = pids(running)
+        raise RuntimeError("enough")
+    assert not any(map(is_alive, started))
+
+
+def pids(running: JobOnSpark) -> list[int]:
+    overseer = running._plane.overseer
+    assert overseer is not None
+    return [worker["pid"] for worker in overseer.status({})["workers"]]
