@@ -41,7 +41,7 @@ def drive(flow: Flow, feed: Callable[[Flow], None]) -> None:
 
 def feed_from(sources: Mapping[str, Iterator[list[Any]]], flow: Flow) -> None:
     """Feed the inputs, one list per epoch, until their sources have ended; an input without a source is closed."""
-    worker, steward, open_inputs = flow.worker, flow.steward, dict(flow.inputs)
+    worker, open_inputs = flow.worker, dict(flow.inputs)
     for name in flow.inputs.keys() - sources.keys():
         open_inputs.pop(name).close()
     epoch = max((input.time for input in open_inputs.values()), default=0)
@@ -57,8 +57,7 @@ def feed_from(sources: Mapping[str, Iterator[list[Any]]], flow: Flow) -> None:
         epoch += 1
         for input in open_inputs.values():
             input.advance_to(epoch)
-        if steward is not None:
-            steward.advance_to(epoch)
+        flow.advance_control_to(epoch)
         worker.step()
         flow.step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
 

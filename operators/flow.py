@@ -44,6 +44,8 @@ class Flow:
         self._receivers = receivers
         self._commands: Stream[Control] | None = None
         self._asked: deque[tuple[Instruction, ...]] = deque()
+        self._sent_at: int | None = None
+        """When commands were last sent."""
         self._lock = Lock()
         self._ended = False
 
@@ -94,6 +96,18 @@ class Flow:
         step_while = self.worker.step_while if self.steward is None else self.steward.step_while
         step_while(condition)
 
+    def advance_control_to(self, epoch: int) -> None:
+        """Let the job's control stream go along with its inputs, on the worker that sends commands."""
+        if self.steward is not None:
+            self.steward.advance_to(epoch)
+
+    @property
+    def restless(self) -> bool:
+        """Whether commands take effect only once epochs go by, be it without records."""
+        if self.control is None or self.steward is None:
+            return False
+        return self.steward.busy or self._sent_at == self.control.time
+
     def command(self, *instructions: Instruction) -> None:
         """Have instructions sent as one set, at the epoch that the job is fed at; any thread may ask.
 
@@ -123,4 +137,5 @@ class Flow:
         assert self.control is not None
         while self._asked:
             self.control.send(*self._asked.popleft())
+            self._sent_at = self.control.time
         self.control.flush()

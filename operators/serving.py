@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from operators.flow import Flow
+    from operators.input import Input
     from operators.stream import Stream
 
 LINGER_S = 0.1
@@ -115,6 +116,8 @@ class Serving:
 
         def idle() -> bool:
             self.portal.complete_before(min(flow.probe.frontier(), default=EPOCH_MAX))  # type: ignore[arg-type]
+            if not self.portal.pending and flow.restless:
+                self._go_on(flow, open_inputs)
             return not self.portal.pending
 
         while open_inputs:
@@ -135,8 +138,15 @@ class Serving:
             input.send_container(decode_batch(self.portal.depot.fetch(parcel)))
             self.portal.depot.drop(parcel)
         input.advance_to(release.epoch + 1)
-        if flow.steward is not None:
-            flow.steward.advance_to(release.epoch + 1)
+        flow.advance_control_to(release.epoch + 1)
+
+    def _go_on(self, flow: Flow, inputs: Mapping[str, Input[Any]]) -> None:
+        """Let an epoch pass without records: bins and workers that are on their way need it, and nobody feeds one."""
+        epoch = 1 + max(input.time for input in inputs.values())
+        if self.portal.skip_to(epoch):
+            for input in inputs.values():
+                input.advance_to(epoch)
+            flow.advance_control_to(epoch)
 
     def see_off(self) -> None:
         """Stay until what has come out has been read; the dataflow is complete."""

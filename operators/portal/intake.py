@@ -1,9 +1,9 @@
 """What comes in at one input: staged by attempts, released by commits, and never twice.
 
 A *query* sends numbered *batches*, each written by the attempts of several tasks. Nothing of an attempt is seen by the
-dataflow until a commit names it; the others of that batch are dropped. The batch is then released at one epoch. Epochs
-and batches go up together: the first query's batches are released at their own numbers. A batch that is committed
-again is acknowledged, and nothing is released.
+dataflow until a commit names it; the others of that batch are dropped. The batch is then released at one epoch: that
+of its own number for the first query, unless epochs have passed without a batch, for bins that moved meanwhile, say. A
+batch that is committed again is acknowledged, and nothing is released.
 """
 
 from __future__ import annotations

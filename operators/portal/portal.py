@@ -153,6 +153,14 @@ class Portal:
         """Whether there is something to feed."""
         return bool(self._released)
 
+    def skip_to(self, epoch: int) -> bool:
+        """Let nothing be released before `epoch`; whether nothing was meanwhile."""
+        with self._changed:
+            if not self._released:
+                for intake in self.inputs.values():
+                    intake.epoch = max(intake.epoch, epoch)
+            return not self._released
+
     def take(self) -> Release | None:
         """What to feed next."""
         with self._changed:

@@ -1,24 +1,34 @@
-"""A job on the executors of a Spark session that is there already: a script's, or a notebook's."""
+"""A job on the executors of a Spark session that is there already: a script's, or a notebook's.
+
+counting = JobOnSpark(spark, job, workers=2)
+counts = lines.transform(counting)
+counting.scale(3)
+"""
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from framework.errors import JobStopped
+from framework.errors import ConfigError, JobStopped
 from framework.launch.config import Config
 from framework.launch.family import supervise
 from framework.launch.signals import Stop
 from framework.launch.spark import SparkLauncher
 from framework.launch.spark_task import Program
+from operators.job import Job
+from operators.job_files import JobProgram
+from operators.spark.source import register
 from routing.control.errors import JobUnreachable
 from routing.control.overseer import Overseer
 from routing.control.plane import JobControl
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 POLL_S = 0.1
 
@@ -26,13 +36,23 @@ POLL_S = 0.1
 class JobOnSpark:
     """A job that runs in the background, in processes on Spark's executors.
 
-    As a context manager it starts the job, and waits for its end when the block has ended; a block that fails stops it.
-    Meanwhile `hailer status` and the other commands find it in the current directory. What runs is a `Program`, such as
-    `operators.job_files.JobProgram`.
+    Called with a DataFrame it feeds the job with it and returns what comes out, as a DataFrame: a stream of a stream,
+    and all that has come out of a batch. `feed` and `read` are the two halves of that. Meanwhile `hailer status` and
+    the other commands find the job in the current directory.
+
+    As a context manager it starts the job, and stops it when the block has ended. Instead of a `Job`, which is open to
+    DataFrames, it takes another `Program`, such as a `operators.job_files.JobProgram` on files; it is then waited for
+    at the end of the block, unless that fails.
     """
 
-    def __init__(self, spark: SparkSession, program: Program, *, workers: int = 2, threads: int = 1) -> None:
+    def __init__(self, spark: SparkSession, job: Job | Program, *, workers: int = 2, threads: int = 1) -> None:
         """`workers`: how many processes it begins with, each with so many worker `threads`."""
+        program: Program = JobProgram(job, serve=True) if isinstance(job, Job) else job
+        self._spark = spark
+        self._serves = isinstance(job, Job)
+        self._queries: list[StreamingQuery] = []
+        self._scratch = tempfile.TemporaryDirectory(prefix="hailer-")
+        """For the checkpoints of queries that feed the job: they mean nothing to another run of it."""
         self._stop = Stop()
         self._plane = JobControl(program.name, Path.cwd())
         self._config = Config(threads, (("", 0),) * workers, process=None)
@@ -58,13 +78,56 @@ class JobOnSpark:
         return True
 
     def stop(self) -> None:
-        """Have it end, and wait for that. Nothing is raised, however it ends."""
+        """Have it end, with the queries that feed it, and wait for that. Nothing is raised, however it ends."""
+        for query in self._queries:
+            query.stop()
         self._stop.request("the program that started it stopped it")
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._scratch.cleanup()
 
     def scale(self, workers: int) -> None:
         """Make it have so many processes, and wait until they have their bins, or theirs have gone to the others."""
         self._overseer().scale_to(workers)
+
+    # Data
+
+    def __call__(self, df: DataFrame) -> DataFrame:
+        """What the job makes of a DataFrame, for `df.transform(...)`; the job has one input and one output."""
+        self.feed(df)
+        return self.read(stream=df.isStreaming)
+
+    def feed(
+        self, df: DataFrame, input: str | None = None, *, checkpoint: str | None = None, **trigger: Any
+    ) -> StreamingQuery | None:
+        """Write a DataFrame to an input, the only one unless named: the query that does so, if it is a stream.
+
+        `trigger` is that of `DataStreamWriter.trigger`. `checkpoint` is where the query keeps its own state, if it has
+        any and executors do not share this machine's disk.
+        """
+        options = self._options(input=input)
+        if not df.isStreaming:
+            df.write.format("hailer").mode("append").options(**options).save()
+            return None
+        writer = df.writeStream.format("hailer").options(**options)
+        where = checkpoint or str(Path(self._scratch.name) / f"checkpoint-{len(self._queries)}")
+        query = (writer.trigger(**trigger) if trigger else writer).option("checkpointLocation", where).start()
+        self._queries.append(query)
+        return query
+
+    def read(self, output: str | None = None, *, stream: bool = True) -> DataFrame:
+        """An output, the only one unless named: as a stream, or all that was fed so far has led to and is unread."""
+        reader = self._spark.readStream if stream else self._spark.read
+        return reader.format("hailer").options(**self._options(output=output)).load()
+
+    def _options(self, **ends: str | None) -> dict[str, str]:
+        if not self._serves:
+            raise ConfigError("this program is not open to DataFrames; give JobOnSpark the job itself")
+        if self._thread.ident is None:
+            self.start()
+        register(self._spark)
+        named = {end: name for end, name in ends.items() if name is not None}
+        return {"directory": str(Path.cwd()), "job": self._overseer().job, **named}
 
     @property
     def processes(self) -> list[int]:
@@ -78,7 +141,7 @@ class JobOnSpark:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is None:
+        if error is None and not self._serves:
             self.wait()
         else:
             self.stop()
