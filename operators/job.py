@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -20,6 +21,7 @@ from operators.drive import check_names, drive, epochs, feed_from
 from operators.flow import Flow, Receiver
 from operators.placement import implied_control
 from operators.serving import Serving
+from routing.control.job_file import load_job
 from routing.control.plane import JobControl
 
 EPOCH_RECORDS = 1000
@@ -40,6 +42,13 @@ class Job:
     def __init__(self, name: str) -> None:
         self.name = name
         self._build: Callable[[Flow], None] | None = None
+
+    @staticmethod
+    def load(path: str | Path) -> Job:
+        """The job that a Python file defines, as `hailer run` takes it."""
+        job = load_job(Path(path))
+        assert isinstance(job, Job), job
+        return job
 
     def dataflow(self, build: Callable[[Flow], None]) -> Callable[[Flow], None]:
         """Make the decorated function the one that builds the dataflow."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from operators.job import Job
 from operators.job_files import JobProgram
 from operators.spark.source import register
 from routing.control.errors import JobUnreachable
+from routing.control.outcome import Outcome
 from routing.control.overseer import Overseer
 from routing.control.plane import JobControl
 
@@ -86,9 +88,13 @@ class JobOnSpark:
             self._thread.join()
         self._scratch.cleanup()
 
-    def scale(self, workers: int) -> None:
+    def scale(self, workers: int) -> Outcome:
         """Make it have so many processes, and wait until they have their bins, or theirs have gone to the others."""
-        self._overseer().scale_to(workers)
+        return self._overseer().scale_to(workers)
+
+    def move(self, bins: Sequence[int], *, to: int) -> Outcome:
+        """Give some bins to a worker, and wait until it has them."""
+        return self._overseer().move_to(bins, to)
 
     # Data
 

@@ -17,8 +17,8 @@ class JobUnreachable(WorldError):
     """A job that should be running does not answer."""
 
 
-class ScaleFailed(WorldError):
-    """The processes of a job did not change as they should have."""
+class ChangeFailed(WorldError):
+    """The bins or processes of a job did not change as they should have."""
 
 
 class RunDirectoryUnusable(WorldError):

@@ -21,7 +21,8 @@ from framework.membership import WorkerId
 from routing.bins import BinId
 from routing.control.arguments import hint
 from routing.control.assembly import Assembly
-from routing.control.errors import BadRequest, JobUnreachable, ScaleFailed
+from routing.control.errors import BadRequest, JobUnreachable
+from routing.control.outcome import NOTHING, Outcome
 from routing.control.scaling import Change, Scaling, change_to
 from routing.control.summary import bin_rows, least_blockers, least_frontier, operator_rows
 from routing.control.times import from_json
@@ -52,6 +53,7 @@ OPEN_S = 20.0
 """How long who wants to feed or read a job waits for it to begin."""
 
 OPEN_POLL_S = 0.05
+PLAN_POLL_S = 0.05
 
 
 class Overseer:
@@ -192,14 +194,21 @@ class Overseer:
                 return self._change(f"scale to {count}", change, dry_run=bool(arguments.get("dry_run")))
         raise BadRequest('a scale says how many processes there shall be: {"processes": 3}')
 
-    def scale_to(self, count: int) -> None:
-        """The same, and wait until it is done; raises `ScaleFailed` if that does not come about."""
-        if self.scale({"processes": count})["begun"]:
-            assert self._scaling is not None
-            self._scaling.finished.wait()
-            failure = self._scaling.state()["failure"]
-            if failure is not None:
-                raise ScaleFailed(f"the scale to {count} failed: {failure}")
+    def scale_to(self, count: int) -> Outcome:
+        """The same, and wait until it is done; raises `ChangeFailed` if that does not come about."""
+        if not self.scale({"processes": count})["begun"]:
+            return NOTHING
+        assert self._scaling is not None
+        self._scaling.finished.wait()
+        return Outcome.of(f"scale to {count}", self._scaling.state())
+
+    def move_to(self, bins: Sequence[int], worker: int) -> Outcome:
+        """Give some bins to a worker, and wait until it has them; raises `ChangeFailed` if that does not come about."""
+        if "plan" not in self.move({"bins": list(bins), "to": worker}):
+            return NOTHING
+        while not (state := self.plan({}))["finished"]:
+            time.sleep(PLAN_POLL_S)
+        return Outcome.of(f"move to worker {worker}", state)
 
     def leave(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Let a worker go, with all others of its process."""

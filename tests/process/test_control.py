@@ -132,10 +132,10 @@ def _output(job: str) -> str:
     return "counts" if job == "counts" else "lines"
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline_s = time.monotonic() + WAIT_S
+def wait_until(condition: Callable[[], object], wait_s: float = WAIT_S) -> None:
+    deadline_s = time.monotonic() + wait_s
     while not condition():
-        assert time.monotonic() < deadline_s, f"not within {WAIT_S} s: {condition}"
+        assert time.monotonic() < deadline_s, f"not within {wait_s} s: {condition}"
         time.sleep(0.02)
 
 

@@ -17,7 +17,7 @@ from framework.launch.family import ProcessesFailed
 from framework.launch.spark_session import SparkOptions, open_session
 from operators.job_files import JobProgram
 from operators.spark import JobOnSpark
-from routing.control.errors import ScaleFailed
+from routing.control.errors import ChangeFailed
 from routing.control.job_file import load_job
 from tests.process.test_scale import check_counts, is_alive
 from tests.spark.counting import write_counting
@@ -103,7 +103,7 @@ def test_workers_join_and_leave_while_lines_flow_and_no_count_is_wrong(spark: Sp
     with JobOnSpark(spark, counting(folder), workers=2) as running:
         running.scale(3)
         assert running.processes == [0, 1, 2]
-        with pytest.raises(ScaleFailed, match=r"no room for 1 process: of its 4 slots 3 are in use, .* local\[5\]"):
+        with pytest.raises(ChangeFailed, match=r"no room for 1 process: of its 4 slots 3 are in use, .* local\[5\]"):
             running.scale(4)
         assert spark.range(100).count() == 100  # one slot is left for Spark's own
         running.scale(2)
