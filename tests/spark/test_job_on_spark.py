@@ -108,6 +108,19 @@ def test_a_cluster_without_room_is_told_before_anything_is_submitted(spark: Spar
     )
 
 
+def test_a_task_that_gets_no_slot_in_time_is_given_up(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As it may happen with dynamic allocation, where slots cannot be counted in advance."""
+    monkeypatch.setattr("framework.launch.spark.check_room", lambda *_, **__: None)
+    monkeypatch.setattr("framework.launch.spark.START_S_MAX", 5.0)
+    with pytest.raises(
+        ProcessesFailed, match=r"process \d did not start within 5 s of its submission to Spark: its task"
+    ):
+        JobOnSpark(spark, counting(folder), workers=5).start()
+    wait_until(lambda: not spark.sparkContext.statusTracker().getActiveStageIds())
+
+
 def test_a_function_that_raises_ends_the_job_with_one_report(spark: SparkSession, folder: Path):
     running = JobOnSpark(spark, on_files(folder, "failing", FAILING), workers=2)
     with pytest.raises(ProcessesFailed) as failed, running:
