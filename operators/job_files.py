@@ -139,7 +139,7 @@ def _printer(name: str, out: TextIO) -> Receiver:
             for text in _writes(f"{name}\t{epoch}\t{_json(row)}\n" for row in rows):
                 out.write(text)
                 out.flush()
-        except BrokenPipeError:
+        except ConnectionError:
             raise JobStopped("whoever read the output has gone") from None
 
     return receive

@@ -38,5 +38,5 @@ def tell_join(spawned: Spawned, worker: Worker) -> None:
 
 
 def _say(spawned: Spawned, *what: object) -> None:
-    with suppress(BrokenPipeError):  # the launcher is gone, and nobody reads
+    with suppress(ConnectionError):  # the launcher is gone, and nobody reads
         os.write(spawned.report_fd, json.dumps(what).encode() + b"\n")

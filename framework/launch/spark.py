@@ -23,7 +23,7 @@ from framework.launch.family import CannotStart, Order, how_it_ended
 from framework.launch.hub import Hub, Line, Outlet
 from framework.launch.link import Link
 from framework.launch.plane import JobEnds
-from framework.launch.spark_cluster import check_room, hub_host, ship, what_failed
+from framework.launch.spark_cluster import check_room, hub_host, ship, what_failed, where_it_ran
 from framework.launch.spark_task import Program, Ticket, run
 from framework.membership import Address
 from framework.net.secret import SECRET_BYTES
@@ -148,7 +148,7 @@ class _Task:
                 task = partial(run, program=program, registered=registered())
                 self._context.parallelize([ticket], 1).mapPartitions(task).collect()
             except Exception as error:
-                self.failure = what_failed(error)
+                self.failure = what_failed(error, where_it_ran(self._context, self._group))
             self.finished.set()
             # What the process says last comes another way than Spark's word that its task has ended.
             if not self._over.wait(SETTLE_S):

@@ -8,6 +8,7 @@ import re
 import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,6 @@ NEEDED = ("msgpack", "pyarrow", "rocksdict", "xxhash")
 """What Hailer imports, and cannot ship because it is compiled."""
 
 _MISSING = re.compile(r"No module named '(?P<module>\w+)")
-_WHERE = re.compile(r"\(TID \d+\) \((?P<host>\S+) executor (?P<executor>\S+)\)")
 
 
 def check_room(context: SparkContext, needed: int, *, begins: bool, should_stop: Callable[[], bool]) -> None:
@@ -79,20 +79,35 @@ def ship(context: SparkContext) -> None:
         context.addPyFile(str(path))
 
 
-def what_failed(error: Exception) -> str:
-    """Why a Spark job failed, in one line, and what to do where that is known."""
+def what_failed(error: Exception, where: str) -> str:
+    """Why the task of a Spark job failed there, in one line, and what to do where that is known.
+
+    >>> what_failed(Exception("ModuleNotFoundError: No module named 'msgpack'"), "executor 1 on 10.0.0.7")
+    "executor 1 on 10.0.0.7 has no module 'msgpack'; Hailer needs msgpack, pyarrow, rocksdict and xxhash there: \
+install them for its Python, or name another with PYSPARK_PYTHON"
+    """
     text = str(error)
-    found = _WHERE.search(f"{text}\n{error.__context__}")  # which is Java's word for it
-    where = f" (executor {found['executor']} on {found['host']})" if found else ""
     missing = _MISSING.search(text)
     if missing is None:
-        return _reason(text) + where
+        return f"{_reason(text)} ({where})"
     module = missing["module"]
-    if module in NEEDED:
-        remedy = f"install it for their Python, {', '.join(NEEDED)} are needed, or name another with PYSPARK_PYTHON"
-    else:
-        remedy = f"ship it, with --py-files {module}.py or `addPyFile`"
-    return f"executors have no module {module!r}{where}; {remedy}"
+    if module not in NEEDED:
+        return f"{where} has no module {module!r}; ship it, with --py-files {module}.py or `addPyFile`"
+    return (
+        f"{where} has no module {module!r}; Hailer needs {', '.join(NEEDED[:-1])} and {NEEDED[-1]} there: install them "
+        f"for its Python, or name another with PYSPARK_PYTHON"
+    )
+
+
+def where_it_ran(context: SparkContext, group: str) -> str:
+    """Which executor ran the last task of a job group, and where."""
+    tracker = context.statusTracker()
+    with suppress(Exception):  # Spark's word for this is its own business, and what went wrong is told without it
+        infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        for stage in [stage for info in infos if info is not None for stage in info.stageIds]:
+            task = context._jsc.sc().statusStore().taskList(stage, 0, 1_000).last()
+            return f"executor {task.executorId()} on {task.host()}"
+    return "an executor"
 
 
 def _reason(text: str) -> str:
@@ -109,10 +124,10 @@ def _slots(context: SparkContext) -> int:
 
 
 def _running(context: SparkContext) -> int:
-    """How many tasks do."""
+    """How many tasks do. Spark may count the first task of a stage as running only after seconds."""
     tracker = context.statusTracker()
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    return sum(stage.numActiveTasks for stage in stages if stage is not None)
+    return sum(max(1, stage.numActiveTasks) for stage in stages if stage is not None)
 
 
 def _no_room(context: SparkContext, needed: int, room: int) -> str:

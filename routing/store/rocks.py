@@ -217,6 +217,10 @@ class RocksMaker:
                 f"{MEMORY_BYTES_MIN:,} bytes or more, or keep the state in memory"
             )
 
+    def __reduce__(self) -> tuple[type[RocksMaker], tuple[Path | None, int]]:
+        """A copy, such as one that is shipped to another process, has a budget and stores of its own."""
+        return RocksMaker, (self.directory, self.memory_bytes)
+
     def __call__(self, bins: Bins) -> RocksStore:
         """A new store. Workers that are threads of one process call this at the same time."""
         with self._lock:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 
 _next_port = count(20_000 + os.getpid() % 10_000)
 

@@ -16,7 +16,14 @@ import pytest
 from tests.examples.pages import Block, Command, blocks, commands, links, matches, pages, programs
 from tests.examples.program import ROOT, Outcome, free_ports, run, run_together
 
-PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages()]
+SLOW = ("docs/howto/run-on-spark.md",)
+"""Pages that start Java, which takes its time."""
+
+PAGES = [
+    pytest.param(page, id=name, marks=[pytest.mark.timeout(300)] if name in SLOW else [])
+    for page in pages()
+    for name in [str(page.relative_to(ROOT))]
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

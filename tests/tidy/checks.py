@@ -33,6 +33,9 @@ SERIALIZER = ("msgpack", "framework/wire/codec.py")
 
 UNSAFE_SERIALIZERS = frozenset("cloudpickle dill joblib jsonpickle marshal pickle shelve".split())
 
+OWN_FRONTS = ("operators.spark",)
+"""Packages that users import by themselves: not every job is to load what they need."""
+
 TEST_KITS = ("framework.simulation",)
 """Packages that exist to be driven by tests: being imported by a test is enough for them."""
 
@@ -179,7 +182,11 @@ def stray_text(root: Path) -> list[str]:
 
 def _is_front(module: Module) -> bool:
     """Whether users reach this module by themselves: a package's own `__init__`, a `__main__`, an example."""
-    return module.name in PACKAGES or module.name.startswith("examples.") or module.path.name == "__main__.py"
+    return (
+        module.name in (*PACKAGES, *OWN_FRONTS)
+        or module.name.startswith("examples.")
+        or module.path.name == "__main__.py"
+    )
 
 
 def _commands(root: Path) -> Iterator[str]:

@@ -8,6 +8,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from copy import copy
 from enum import StrEnum
 from pathlib import Path
 from random import Random
@@ -210,6 +211,14 @@ def test_the_default_directory_is_the_users_own(tmp_path: Path, monkeypatch: pyt
     parent.chmod(0o755)
     with pytest.raises(StoreUnusable, match="others made it or may enter it"):
         maker(BINS)
+
+
+def test_a_copy_of_a_maker_has_stores_of_its_own(tmp_path: Path):
+    maker = RocksStore.maker(tmp_path, MEMORY_BYTES_MIN)
+    store = maker(Bins(2))
+    copied = copy(maker)
+    assert (copied.directory, copied.memory_bytes, copied.disk_bytes()) == (tmp_path, MEMORY_BYTES_MIN, 0)
+    store.close()
 
 
 def test_a_directory_that_is_in_use_is_refused_by_name(tmp_path: Path):
