@@ -291,6 +291,7 @@ class Member:
         self.serving.enlisted(member)
         if self.serving.complete:
             self.serving = None
+            self._site.tell(f"worker {joiner} has joined")
             for worker in self.members.workers:
                 self._send(worker, Joined(joiner))
             self._send(self.members.coordinator, Done(joiner))
@@ -370,7 +371,8 @@ class Member:
             one: (first, end) for one, (first, end) in self._spans.items() if end > self._site.dataflows_built()
         }
         self._site.audience_changed(self.audience)
-        self._site.tell(f"worker {leaver} has left")
+        if self._worker == self.members.coordinator:
+            self._site.tell(f"worker {leaver} has left")
 
     def _send(self, peer: WorkerId, message: Message) -> None:
         if peer == self._worker:

@@ -363,7 +363,6 @@ class Rescaling:
         self._worker.after(JOIN_TIMEOUT_S, lambda: self._member.give_up(joiner, reason))
 
     def joined_by(self, joiner: WorkerId) -> None:
-        self.tell(f"worker {joiner} has joined")
         self.complete.add(joiner)
         for callback in self.on_joined:
             callback(joiner)
