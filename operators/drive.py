@@ -32,7 +32,7 @@ def drive(flow: Flow, sources: Mapping[str, Iterator[list[Any]]]) -> None:
         _feed(flow, sources)
         if flow.steward is not None:
             flow.steward.see_off()
-        worker.rescaling.close_turns()
+        worker.rescaling.close()
         flow.end_commands()
         return
     flow.end_commands()

@@ -41,6 +41,8 @@ from framework.wire.rescale import (
     Wish,
 )
 
+_ENDING = "the job is about to end"
+
 
 class Member:
     """One worker's knowledge of who takes part, and its share in changing that."""
@@ -78,7 +80,6 @@ class Member:
         self._parting: set[WorkerId] = set()
         """Leavers that have, and still listen for the answers."""
         self._changes: list[Callable[[], None]] = []
-        self._closed = False
 
     # What others want to know
 
@@ -203,10 +204,10 @@ class Member:
         return self.serving is not None or bool(self._forgetting or self._draining or self._parting)
 
     def close(self) -> None:
-        """The job is done here: serve no further joiner."""
-        self._closed = True
+        """The job is about to end: grant no further turn, and serve no further joiner."""
+        self.turns.closed = True
         for guest in list(self._guests):
-            self._turn_away(guest, "the job is complete")
+            self._turn_away(guest, _ENDING)
 
     def give_up(self, joiner: WorkerId, reason: str) -> None:
         """Let a join fail that this worker serves; for when it takes too long."""
@@ -221,8 +222,8 @@ class Member:
             pass
         elif self.leaving is not None:
             reason = f"worker {self._worker} is about to leave; join through another"
-        elif self._closed:
-            reason = "the job is complete"
+        elif self.turns.closed:
+            reason = _ENDING
         else:
             self._guests[joiner] = address
             self._site.tell(f"worker {joiner} asks to join through worker {self._worker}")

@@ -116,17 +116,13 @@ class Rescaling:
         """Whether somebody is on its way in or out; to be asked on the coordinator."""
         return self._member.turns.current is not None
 
-    def close_turns(self) -> None:
-        """Let nobody else in, on the coordinator: the job is about to end."""
-        self._member.turns.closed = True
-
     @property
     def engaged(self) -> bool:
         """Whether somebody else joins or leaves and cannot do so without this worker."""
         return self._member.engaged
 
     def close(self) -> None:
-        """The job is done here: let nobody in any more."""
+        """The job is about to end: let nobody else in, nor, on the coordinator, out."""
         self._member.close()
 
     # Joining

@@ -60,6 +60,9 @@ def feeds(epochs: int, *, records: int = 0, leaves: bool = False) -> Part:
         if leaves:
             worker.rescaling.begin_leave()
             while not worker.rescaling.gone:
+                if not worker.installed_dataflows() and not worker.rescaling.leaving:  # as in `Worker.leave`
+                    worker.rescaling.withdraw()
+                    return
                 yield
 
     return part
