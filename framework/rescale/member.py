@@ -65,6 +65,7 @@ class Member:
         self.turns = Turns(self._send, coordinating=members.workers[:1] == (worker,))
         self._worker = worker
         self._site = site
+        self._stock = site.stock
         self.spent = {*spent, *members.workers, worker}
         """All that were ever admitted: nobody can join under an id that others may have heard of."""
         self._guests: dict[WorkerId, Address] = {}
@@ -182,7 +183,7 @@ class Member:
         """A step is over: all that was lent is told; if nothing that was sent is uncounted, members may change."""
         if self.serving is not None and self.serving.stage is Stage.LENDING:
             spans = tuple((worker, first, end) for worker, (first, end) in self._spans.items())
-            built = self._site.dataflows_built()
+            built = self._stock.dataflows_built()
             self.serving.lent_is_told((*spans, (self.serving.joiner, built, EPOCH_MAX)))
         if settled:
             changes, self._changes = self._changes, []
@@ -249,7 +250,7 @@ class Member:
                 raise PeerRefused("the last worker cannot leave; stop the job instead")
             for guest in list(self._guests):
                 self._turn_away(guest, f"worker {self._worker} is about to leave; join through another")
-            self.leaving = Leaver(self._site, self._worker, self.members.others(self._worker))
+            self.leaving = Leaver(self._stock, self._site.send, self._worker, self.members.others(self._worker))
             self._changes.append(self._leave_members)
         elif worker in self._guests and (reason := self._unusable(worker)) is not None:
             self._turn_away(worker, reason)
@@ -257,7 +258,7 @@ class Member:
             address = self._guests.pop(worker)
             members = tuple((member, self.addresses[member]) for member in self.members.workers)
             roster = Roster(self.members.version, members, self.founders, tuple(sorted(self.spent)))
-            self.serving = JoinServer(self._site, self._send, worker, address, roster)
+            self.serving = JoinServer(self._stock, self._send, worker, address, roster)
             self._site.bound(worker)
         else:
             self._send(self.members.coordinator, Done(worker))
@@ -273,10 +274,10 @@ class Member:
         self.spent.add(joiner)
         self.addresses[joiner] = address
         self._spans[joiner] = (first, EPOCH_MAX)
-        self._site.count(joiner, first, 1)
+        self._stock.count(first, 1)
         self._site.audience_changed(self.audience)
         if self.serving is None:
-            self._send(joiner, First(self._site.next_out()))
+            self._send(joiner, First(self._stock.next_out()))
 
     def _enlist(self, joiner: WorkerId, server: WorkerId) -> None:
         if joiner in self._lost_guests:
@@ -336,7 +337,7 @@ class Member:
     def _forget(self, joiner: WorkerId, server: WorkerId) -> None:
         self._admitted = None
         first, _ = self._spans.pop(joiner)
-        self._site.count(joiner, first, -1)
+        self._stock.count(first, -1)
         self._lost_guests.pop(joiner, None)
         self.addresses.pop(joiner, None)
         self._site.audience_changed(self.audience)
@@ -355,7 +356,7 @@ class Member:
         self._draining.add(leaver)
         first, _ = self._spans[leaver]
         self._spans[leaver] = (first, built)
-        self._site.count(leaver, max(first, built), -1)
+        self._stock.count(max(first, built), -1)
         self._site.members_changed(self.members)
         self._send(leaver, Released())
         if coordinated and self.members.coordinator == self._worker:
@@ -369,7 +370,7 @@ class Member:
         self.addresses.pop(leaver, None)
         self._send(leaver, Farewell())
         self._spans = {
-            one: (first, end) for one, (first, end) in self._spans.items() if end > self._site.dataflows_built()
+            one: (first, end) for one, (first, end) in self._spans.items() if end > self._stock.dataflows_built()
         }
         self._site.audience_changed(self.audience)
         if self._worker == self.members.coordinator:

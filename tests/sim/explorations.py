@@ -28,7 +28,7 @@ from framework.simulation.explore import Configuration, Ends, Found, explore
 from framework.simulation.views import Broken, Log
 from framework.wire.rescale import Linked, Ready, Want
 from framework.worker import rescaling
-from framework.worker.rescaling import Rescaling
+from framework.worker.stock import WorkerStock
 from framework.worker.worker import Worker
 from operators import Input
 
@@ -126,10 +126,10 @@ CONFIGURATIONS = {
 # Rules that are weaker than ours
 
 
-def lend_at_the_frontier(self: Rescaling) -> tuple[Lent, ...]:
+def lend_at_the_frontier(self: WorkerStock) -> tuple[Lent, ...]:
     """The rule of Selvatici (2019), 6.2: a capability at the server's view of an operator's frontier."""
     lent: list[Lent] = []
-    for scope in self._worker.scopes().values():
+    for scope in self._installed.scopes().values():
         for child in scope.children():
             if isinstance(child.operator, BuiltOperator) and child.operator.lends:
                 for port, source in enumerate(child.sources):
@@ -160,13 +160,13 @@ class LateServer(JoinServer):
             super().receive(message)
 
     def lent_is_told(self, spans: Spans) -> None:
-        self.lent = self._site.lend()
+        self.lent = self._stock.lend()
         super().lent_is_told(spans)
 
 
 RULES: dict[str, tuple[object, str, object] | None] = {
     "ours": None,
-    "frontier": (Rescaling, "lend", lend_at_the_frontier),
+    "frontier": (WorkerStock, "lend", lend_at_the_frontier),
     "hasty": (rescaling, "Joiner", HastyJoiner),
     "late": (member, "JoinServer", LateServer),
 }
