@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.examples.pages import Block, Command, blocks, commands, links, matches, pages, programs
-from tests.examples.program import ROOT, Outcome, free_ports, run, run_together
+from tests.processes import ROOT, Ended, free_ports, run, run_together
 
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages()]
 
@@ -88,7 +88,7 @@ def shell(text: str) -> tuple[str, ...]:
     return "bash", "-c", text
 
 
-def printed(outcome: Outcome) -> list[str]:
+def printed(outcome: Ended) -> list[str]:
     return [*outcome.out.splitlines(), *outcome.err.splitlines()]
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.program import EXAMPLES, example, free_ports, outcome, run, run_together, started
+from tests.examples.program import EXAMPLES, example
+from tests.processes import end, free_ports, run, run_together, started
 
 ALICE = [
     "text             alice.txt, 2 times",
@@ -69,7 +70,7 @@ def test_workers_join_and_one_leaves_while_it_counts(tmp_path: Path):
         assert leaves.stderr.readline().startswith("hailer: worker 2 is in after ")
         with started(command(3, "--join", "1", "--nn", "4"), tmp_path) as stays:
             leaves.send_signal(signal.SIGTERM)
-            ended = [outcome(process) for process in (leaves, stays, first, second)]
+            ended = [end(process) for process in (leaves, stays, first, second)]
     assert [one.code for one in ended] == [0, 0, 0, 0], ended
     lines = ended[2].out.splitlines()
     assert counted(lines)[1:4] == [

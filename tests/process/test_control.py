@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from tests.process.commands import Ended, end
+from tests.processes import Ended, end
 
 HAILER = str(Path(sys.executable).with_name("hailer"))
 WAIT_S = 30.0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.commands import Ended
+from tests.processes import Ended
 
 JOB = """
 from operators import Job

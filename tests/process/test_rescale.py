@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.commands import free_base_port
+from tests.processes import free_ports
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parent / "counting.py"
@@ -147,7 +147,7 @@ class Crew:
 
 @pytest.fixture
 def crew(tmp_path: Path) -> Iterator[Crew]:
-    crew = Crew(tmp_path, free_base_port(16))
+    crew = Crew(tmp_path, free_ports(16))
     try:
         yield crew
     finally:

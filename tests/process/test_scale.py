@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.commands import end
 from tests.process.test_control import (
     HAILER,
     ask,
@@ -25,6 +24,7 @@ from tests.process.test_control import (
     wait_for_status,
     wait_until,
 )
+from tests.processes import end
 
 WRONG = [
     (["scale", "0"], "a job has between 1 process, which feeds it, and 1024, not 0"),
