@@ -93,7 +93,7 @@ def _role(worker: int, part: Part, **options: Any) -> Role:
 _SERVER, _OTHER = WorkerId(0), WorkerId(1)
 
 CONFIGURATIONS = {
-    "join": _cluster(_role(0, feeds(2)), _role(1, feeds(2)), _role(2, feeds(2), server=_SERVER)),
+    "join": _cluster(_role(0, feeds(2)), _role(1, feeds(2)), _role(2, feeds(1), server=_SERVER)),
     "join-with-a-record": _cluster(
         _role(0, feeds(1)), _role(1, feeds(2, records=1)), _role(2, feeds(1), server=_SERVER)
     ),
