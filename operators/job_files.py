@@ -33,7 +33,7 @@ def run_from_args(job: Job, argv: Sequence[str] | None, plane: JobControl | None
         inputs = _pairs("--input", flags.input)
         outputs = _pairs("--output", flags.output)
         for path in inputs.values():
-            if not Path(path).is_file():
+            if not Path(path).exists() or Path(path).is_dir():
                 raise ConfigError(f"--input: there is no file {path}")
         for path in outputs.values():
             if path != "-" and Path(path).exists() and not Path(path).is_dir():

@@ -52,7 +52,7 @@ def test_processes_started_one_by_one_find_each_other_by_hostfile(tmp_path: Path
 
 def test_eight_processes_start_run_and_stop_again_and_again(tmp_path: Path):
     program = Program.write(tmp_path, COUNTING)
-    for _ in range(3):
+    for _ in range(2):
         ended = program.run("-n8")
         assert (ended.code, sorted(ended.out.splitlines()), ended.err) == (0, _said(8), "")
 
