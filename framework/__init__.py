@@ -5,7 +5,7 @@
 3. `progress.location`, `progress.graph`, `progress.reachability`: where times are, and where they could still turn up.
 4. `progress.shared`, `progress.broadcast`, `progress.subgraph`: how operators, scopes and workers agree on that.
 5. `dataflow`: capabilities, handles, pacts, the builder of operators, and scopes under construction.
-6. `worker`: the step loop, over a `Transport`.
+6. `worker`: the step loop (`stepping`), over a `Transport`; what is installed; what a program calls; joins and leaves.
 7. `wire` and `net`: what workers say to each other, and the links that carry it.
 8. `launch`: where processes and threads come from, and how they end.
 9. `simulation`: a whole cluster in one thread, from one seed.

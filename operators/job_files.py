@@ -174,7 +174,7 @@ def _json(record: Any) -> str:
 def _inputs(values: list[str]) -> dict[str, str]:
     inputs = _pairs("--input", values)
     for path in inputs.values():
-        if not Path(path).is_file():
+        if not Path(path).exists() or Path(path).is_dir():
             raise ConfigError(f"--input: there is no file {path}")
     return inputs
 

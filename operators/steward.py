@@ -82,7 +82,7 @@ class Steward:
 
         Call it once the inputs have ended, and close the control input afterwards.
         """
-        self._worker.rescaling.close_turns()
+        self._worker.rescaling.close()
         self.step_while(lambda: self.busy)
 
     def _forget(self, members: Members) -> None:

@@ -19,11 +19,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from framework.dataflow.builder import OperatorBuilder
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.pact import Direct, Fixed, Pipeline
 from framework.dataflow.scope import Outlet
 from framework.errors import GraphError
 from framework.membership import WorkerId
+from framework.worker.worker import Worker
 from routing.bins import Bins
 from routing.commands import Compiler
 from routing.forwarder import ByBin, Forwarder, Inputs, Outputs
@@ -50,19 +52,9 @@ class OnBins:
         """Run `logic` on the records of `streams`, which are of a scope whose times are epochs."""
         scope, options, bins = streams[0][0].scope, self.options, Bins(self.options.bins)
         worker = scope.worker
-        if worker.peers > 1 and not self.control.scope.reaches_all(self.control):
-            raise GraphError(
-                f"operator {name!r} would hear of the commands that its own worker sends only, and workers would "
-                f"disagree on who owns what; bring them to all: control=control.stream(scope).broadcast()"
-            )
+        self._check(worker, name)
         founders = worker.rescaling.founders
         joining = worker.id not in founders
-        missing = set(founders) - {*worker.members.workers}
-        if missing and not joining:
-            raise GraphError(
-                f"operator {name!r} begins with its bins on the workers that the job began with, and {sorted(missing)} "
-                f"of these have left; build dataflows with bins before workers leave"
-            )
         router = Router(worker.id, [] if joining else bins.initial_owners(founders))
         compiler = Compiler(set() if joining else set(founders))
         shipper = Shipper(
@@ -72,76 +64,56 @@ class OnBins:
             chunk_bytes_max=options.chunk_bytes_max,
             in_flight_bytes_max=options.in_flight_bytes_max,
         )
-        forward = scope.operator(f"{name}: route")
-        data_in = [forward.input(outlet, Pipeline()) for outlet, _ in streams]
-        control_in = forward.input(self.control, Pipeline())
-        feedback_in = forward.input(None, Pipeline())
-        acks_in = forward.input(None, Pipeline())
-        handover_in = forward.input(None, Direct(_target))
-        routed = [forward.output() for _ in streams]
-        state_out, state = forward.output()
-        handover_out, handover = forward.output()
-        data_out = [output for output, _ in routed]
-        _connect_only(
-            forward.connect,
-            [*data_in, control_in, feedback_in, acks_in, handover_in],
-            [*data_out, state_out, handover_out],
-            {
-                *zip(data_in, data_out, strict=True),
-                (control_in, state_out),
-                (control_in, handover_out),
-                (handover_in, state_out),
-            },
-            scope.domain.identity,
-        )
-        forward.connect(handover_in, handover_out, [1])
-        forward.attach(handover_in, handover, Direct(_target))
-
-        host_builder = scope.operator(name)
-        host_in = [
-            host_builder.input(outlet, ByBin(router, bins, key))
-            for (_, outlet), (_, key) in zip(routed, streams, strict=True)
-        ]
-        state_in = host_builder.input(state, Direct(_target))
-        results_out, results = host_builder.output()
-        acks_out, acks = host_builder.output()
-        for handle in host_in:
-            host_builder.connect(handle, acks_out, [])
-        host = Host(host_builder.operator, logic, host_in, state_in, results_out, acks_out)
-
-        forward.attach(feedback_in, results, Pipeline())
-        forward.attach(acks_in, acks, Direct(_target))
+        routing = _Routing.build(scope.operator(f"{name}: route"), [outlet for outlet, _ in streams], self.control)
+        keys = [key for _, key in streams]
+        hosting = _Hosting.build(scope.operator(name), logic, routing, [ByBin(router, bins, key) for key in keys])
+        routing.builder.attach(routing.inputs.feedback, hosting.results, Pipeline())
+        routing.builder.attach(routing.inputs.acks, hosting.acks, Direct(_target))
         forwarder = Forwarder(
-            forward.operator,
+            routing.builder.operator,
             router,
             compiler,
             shipper,
-            Inputs(data_in, control_in, feedback_in, acks_in, handover_in),
-            Outputs(data_out, state_out, handover_out),
+            routing.inputs,
+            routing.outputs,
             members=lambda: worker.members,
-            after_shipping=host.release,
+            after_shipping=hosting.host.release,
             report=options.report,
         )
-        forward.build(lambda _: forwarder.activate)
+        routing.builder.build(lambda _: forwarder.activate)
         worker.rescaling.objections.append(forwarder.objection)
-        forward.operator.on_shut_down.append(lambda: worker.rescaling.objections.remove(forwarder.objection))
-        host_builder.build(lambda _: host.activate)
-        held = host_builder.operator
+        routing.builder.operator.on_shut_down.append(lambda: worker.rescaling.objections.remove(forwarder.objection))
+        hosting.builder.build(lambda _: hosting.host.activate)
         binned = BinnedOperator(
             name,
-            held.path,
+            hosting.builder.operator.path,
             bins,
             router,
             keys_per_bin=logic.shelf.bins,
             shipped_bytes=lambda: shipper.shipped_bytes,
-            received_bytes=lambda: host.received_bytes,
+            received_bytes=lambda: hosting.host.received_bytes,
             eligible=lambda: frozenset(compiler.eligible),
             decided=lambda: compiler.through,
             complete=forwarder.complete,
             implied=self.implied,
         )
-        enlist(worker, held, binned)
-        return results
+        enlist(worker, hosting.builder.operator, binned)
+        return hosting.results
+
+    def _check(self, worker: Worker, name: str) -> None:
+        """Raise if commands would not reach all workers, or bins would begin on one that has left."""
+        if worker.peers > 1 and not self.control.scope.reaches_all(self.control):
+            raise GraphError(
+                f"operator {name!r} would hear of the commands that its own worker sends only, and workers would "
+                f"disagree on who owns what; bring them to all: control=control.stream(scope).broadcast()"
+            )
+        founders = worker.rescaling.founders
+        missing = set(founders) - {*worker.members.workers}
+        if missing and worker.id in founders:
+            raise GraphError(
+                f"operator {name!r} begins with its bins on the workers that the job began with, and {sorted(missing)} "
+                f"of these have left; build dataflows with bins before workers leave"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +133,71 @@ class ByHash:
 
 
 Placement = OnBins | ByHash
+
+
+@dataclass(frozen=True, slots=True)
+class _Routing:
+    """F's ports."""
+
+    builder: OperatorBuilder
+    inputs: Inputs
+    outputs: Outputs
+    routed: list[Outlet]
+    state: Outlet
+
+    @staticmethod
+    def build(builder: OperatorBuilder, streams: Sequence[Outlet], control: Outlet) -> _Routing:
+        data_in = [builder.input(outlet, Pipeline()) for outlet in streams]
+        control_in = builder.input(control, Pipeline())
+        feedback_in = builder.input(None, Pipeline())
+        acks_in = builder.input(None, Pipeline())
+        handover_in = builder.input(None, Direct(_target))
+        routed = [builder.output() for _ in streams]
+        state_out, state = builder.output()
+        handover_out, handover = builder.output()
+        data_out = [output for output, _ in routed]
+        _connect_only(
+            builder.connect,
+            [*data_in, control_in, feedback_in, acks_in, handover_in],
+            [*data_out, state_out, handover_out],
+            {
+                *zip(data_in, data_out, strict=True),
+                (control_in, state_out),
+                (control_in, handover_out),
+                (handover_in, state_out),
+            },
+            builder.scope.domain.identity,
+        )
+        builder.connect(handover_in, handover_out, [1])
+        builder.attach(handover_in, handover, Direct(_target))
+        return _Routing(
+            builder,
+            Inputs(data_in, control_in, feedback_in, acks_in, handover_in),
+            Outputs(data_out, state_out, handover_out),
+            [outlet for _, outlet in routed],
+            state,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Hosting:
+    """S and its ports."""
+
+    builder: OperatorBuilder
+    host: Host
+    results: Outlet
+    acks: Outlet
+
+    @staticmethod
+    def build(builder: OperatorBuilder, logic: Logic, routing: _Routing, pacts: Sequence[ByBin]) -> _Hosting:
+        data_in = [builder.input(outlet, pact) for outlet, pact in zip(routing.routed, pacts, strict=True)]
+        state_in = builder.input(routing.state, Direct(_target))
+        results_out, results = builder.output()
+        acks_out, acks = builder.output()
+        for handle in data_in:
+            builder.connect(handle, acks_out, [])
+        host = Host(builder.operator, logic, data_in, state_in, results_out, acks_out)
+        return _Hosting(builder, host, results, acks)
 
 
 def _bin_of(bins: Bins, key: Key) -> Callable[[Any], int]:

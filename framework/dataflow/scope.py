@@ -55,7 +55,7 @@ class Scope:
         self._operators: dict[int, Operator] = {}
         self._edges: dict[Source, list[tuple[Target, bool]]] = {}
         self._subgraph: Subgraph | None = None
-        self._progress_channel = worker.reserve_channel()
+        self._progress_channel = worker.installed.switchboard.reserve()
         self._entered: list[ChangeBatch[Time]] = []
         self._left = 0
         self._index_in_parent = 0
@@ -256,7 +256,7 @@ class Scope:
         subgraph.inherit(state, passed_on)
         subgraph.open([self._edges[Source(0, port)] for port in range(len(self._entered))])
         self._subgraph = subgraph
-        self.worker.open_progress_channel(self._progress_channel, subgraph)
+        self.worker.installed.open_progress(self._progress_channel, subgraph)
         return subgraph
 
     def abandon(self) -> None:

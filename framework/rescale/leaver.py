@@ -15,10 +15,12 @@ Inputs are closed, and bins have moved away, before it begins.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, auto
 
 from framework.membership import WorkerId
-from framework.rescale.site import Site
+from framework.rescale.site import Stock
+from framework.wire.messages import Message
 from framework.wire.rescale import Done, Farewell, Leaving, Released
 
 
@@ -34,14 +36,21 @@ class Step(Enum):
 class Leaver:
     """One leave, from the moment that it is granted."""
 
-    def __init__(self, site: Site, worker: WorkerId, others: tuple[WorkerId, ...]) -> None:
+    def __init__(
+        self,
+        stock: Stock,
+        send: Callable[[WorkerId, Message], None],
+        worker: WorkerId,
+        others: tuple[WorkerId, ...],
+    ) -> None:
         self.step = Step.RELEASING
-        self._site = site
+        self._stock = stock
+        self._send = send
         self._worker = worker
         self._others = others
         self._waiting_for = set(others)
         for worker in others:
-            site.send(worker, Leaving(site.dataflows_built()))
+            send(worker, Leaving(stock.dataflows_built()))
 
     def receive(self, sender: WorkerId, message: Released | Farewell) -> None:
         """Take a member's answer."""
@@ -57,12 +66,12 @@ class Leaver:
         elif self.step is Step.PARTING:
             self.step = Step.GONE
             if self._others:
-                self._site.send(min(self._others), Done(self._worker))
+                self._send(min(self._others), Done(self._worker))
 
     def go_on(self) -> None:
         """Say farewell once nothing is left."""
-        if self.step is Step.DRAINING and self._site.quiescent():
+        if self.step is Step.DRAINING and self._stock.quiescent():
             self.step = Step.PARTING
             self._waiting_for = set(self._others)
             for worker in self._others:
-                self._site.send(worker, Farewell())
+                self._send(worker, Farewell())

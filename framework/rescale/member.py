@@ -41,6 +41,8 @@ from framework.wire.rescale import (
     Wish,
 )
 
+_ENDING = "the job is about to end"
+
 
 class Member:
     """One worker's knowledge of who takes part, and its share in changing that."""
@@ -63,6 +65,7 @@ class Member:
         self.turns = Turns(self._send, coordinating=members.workers[:1] == (worker,))
         self._worker = worker
         self._site = site
+        self._stock = site.stock
         self.spent = {*spent, *members.workers, worker}
         """All that were ever admitted: nobody can join under an id that others may have heard of."""
         self._guests: dict[WorkerId, Address] = {}
@@ -78,7 +81,6 @@ class Member:
         self._parting: set[WorkerId] = set()
         """Leavers that have, and still listen for the answers."""
         self._changes: list[Callable[[], None]] = []
-        self._closed = False
 
     # What others want to know
 
@@ -181,7 +183,7 @@ class Member:
         """A step is over: all that was lent is told; if nothing that was sent is uncounted, members may change."""
         if self.serving is not None and self.serving.stage is Stage.LENDING:
             spans = tuple((worker, first, end) for worker, (first, end) in self._spans.items())
-            built = self._site.dataflows_built()
+            built = self._stock.dataflows_built()
             self.serving.lent_is_told((*spans, (self.serving.joiner, built, EPOCH_MAX)))
         if settled:
             changes, self._changes = self._changes, []
@@ -203,10 +205,10 @@ class Member:
         return self.serving is not None or bool(self._forgetting or self._draining or self._parting)
 
     def close(self) -> None:
-        """The job is done here: serve no further joiner."""
-        self._closed = True
+        """The job is about to end: grant no further turn, and serve no further joiner."""
+        self.turns.closed = True
         for guest in list(self._guests):
-            self._turn_away(guest, "the job is complete")
+            self._turn_away(guest, _ENDING)
 
     def give_up(self, joiner: WorkerId, reason: str) -> None:
         """Let a join fail that this worker serves; for when it takes too long."""
@@ -221,8 +223,8 @@ class Member:
             pass
         elif self.leaving is not None:
             reason = f"worker {self._worker} is about to leave; join through another"
-        elif self._closed:
-            reason = "the job is complete"
+        elif self.turns.closed:
+            reason = _ENDING
         else:
             self._guests[joiner] = address
             self._site.tell(f"worker {joiner} asks to join through worker {self._worker}")
@@ -248,7 +250,7 @@ class Member:
                 raise PeerRefused("the last worker cannot leave; stop the job instead")
             for guest in list(self._guests):
                 self._turn_away(guest, f"worker {self._worker} is about to leave; join through another")
-            self.leaving = Leaver(self._site, self._worker, self.members.others(self._worker))
+            self.leaving = Leaver(self._stock, self._site.send, self._worker, self.members.others(self._worker))
             self._changes.append(self._leave_members)
         elif worker in self._guests and (reason := self._unusable(worker)) is not None:
             self._turn_away(worker, reason)
@@ -256,7 +258,7 @@ class Member:
             address = self._guests.pop(worker)
             members = tuple((member, self.addresses[member]) for member in self.members.workers)
             roster = Roster(self.members.version, members, self.founders, tuple(sorted(self.spent)))
-            self.serving = JoinServer(self._site, self._send, worker, address, roster)
+            self.serving = JoinServer(self._stock, self._send, worker, address, roster)
             self._site.bound(worker)
         else:
             self._send(self.members.coordinator, Done(worker))
@@ -272,10 +274,10 @@ class Member:
         self.spent.add(joiner)
         self.addresses[joiner] = address
         self._spans[joiner] = (first, EPOCH_MAX)
-        self._site.count(joiner, first, 1)
+        self._stock.count(first, 1)
         self._site.audience_changed(self.audience)
         if self.serving is None:
-            self._send(joiner, First(self._site.next_out()))
+            self._send(joiner, First(self._stock.next_out()))
 
     def _enlist(self, joiner: WorkerId, server: WorkerId) -> None:
         if joiner in self._lost_guests:
@@ -291,6 +293,7 @@ class Member:
         self.serving.enlisted(member)
         if self.serving.complete:
             self.serving = None
+            self._site.tell(f"worker {joiner} has joined")
             for worker in self.members.workers:
                 self._send(worker, Joined(joiner))
             self._send(self.members.coordinator, Done(joiner))
@@ -334,7 +337,7 @@ class Member:
     def _forget(self, joiner: WorkerId, server: WorkerId) -> None:
         self._admitted = None
         first, _ = self._spans.pop(joiner)
-        self._site.count(joiner, first, -1)
+        self._stock.count(first, -1)
         self._lost_guests.pop(joiner, None)
         self.addresses.pop(joiner, None)
         self._site.audience_changed(self.audience)
@@ -353,7 +356,7 @@ class Member:
         self._draining.add(leaver)
         first, _ = self._spans[leaver]
         self._spans[leaver] = (first, built)
-        self._site.count(leaver, max(first, built), -1)
+        self._stock.count(max(first, built), -1)
         self._site.members_changed(self.members)
         self._send(leaver, Released())
         if coordinated and self.members.coordinator == self._worker:
@@ -367,10 +370,11 @@ class Member:
         self.addresses.pop(leaver, None)
         self._send(leaver, Farewell())
         self._spans = {
-            one: (first, end) for one, (first, end) in self._spans.items() if end > self._site.dataflows_built()
+            one: (first, end) for one, (first, end) in self._spans.items() if end > self._stock.dataflows_built()
         }
         self._site.audience_changed(self.audience)
-        self._site.tell(f"worker {leaver} has left")
+        if self._worker == self.members.coordinator:
+            self._site.tell(f"worker {leaver} has left")
 
     def _send(self, peer: WorkerId, message: Message) -> None:
         if peer == self._worker:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 from framework.membership import Address, WorkerId
-from framework.rescale.site import Lent, Site
+from framework.rescale.site import Lent, Stock
 from framework.wire.messages import Message, Progress
 from framework.wire.rescale import Admit, Enlist, Linked, Missing, Ready, Refuse, Roster, State, Want
 
@@ -33,13 +33,18 @@ class JoinServer:
     """One join, from the moment that it is granted."""
 
     def __init__(
-        self, site: Site, send: Callable[[WorkerId, Message], None], joiner: WorkerId, address: Address, roster: Roster
+        self,
+        stock: Stock,
+        send: Callable[[WorkerId, Message], None],
+        joiner: WorkerId,
+        address: Address,
+        roster: Roster,
     ) -> None:
         self.joiner = joiner
         self.address = address
         self.stage = Stage.LINKING
         self.lent: tuple[Lent, ...] = ()
-        self._site = site
+        self._stock = stock
         self._send = send
         self._members = tuple(worker for worker, _ in roster.members)
         self._recorded: dict[tuple[int, WorkerId], dict[int, Progress]] = {}
@@ -57,7 +62,7 @@ class JoinServer:
         match message:
             case Linked() if self.stage is Stage.LINKING:
                 self.stage = Stage.LENDING
-                self.lent = self._site.lend()
+                self.lent = self._stock.lend()
             case Want(ranges) if self.stage is Stage.ADMITTED:
                 self._wanted += [
                     (channel, sender, sequence)
@@ -76,12 +81,12 @@ class JoinServer:
         """The batches that announce what was lent are on their way: admit the joiner and hand over what is known."""
         assert self.stage is Stage.LENDING, self.stage
         self.stage = Stage.ADMITTED
-        site = self._site
-        for sender, batch in site.unheard():
+        stock = self._stock
+        for sender, batch in stock.unheard():
             self.record(sender, batch)
-        scopes = site.scope_states()
-        built = site.dataflows_built()
-        next_out = site.next_out()
+        scopes = stock.scope_states()
+        built = stock.dataflows_built()
+        next_out = stock.next_out()
         for worker in self._members:
             self._send(worker, Admit(self.joiner, self.address, built))
         for scope in scopes:
@@ -90,7 +95,7 @@ class JoinServer:
             if sender not in self._members:  # it has left since; nobody else can tell the joiner
                 for batch in batches.values():
                     self._send(self.joiner, Missing(channel, sender, batch.sequence, batch.changes))
-        self._send(self.joiner, State(built, site.channels_built(), site.fingerprints(), next_out, self.lent, spans))
+        self._send(self.joiner, State(built, stock.channels_built(), stock.fingerprints(), next_out, self.lent, spans))
 
     def record(self, sender: WorkerId, batch: Progress) -> None:
         """Keep a batch that came in: the joiner may lack it."""
@@ -106,7 +111,7 @@ class JoinServer:
     def give_up(self, reason: str) -> None:
         """The joiner is gone, or takes too long."""
         assert self.stage is not Stage.ENLISTING, "a joiner that is enlisted is a member"
-        self._site.take_back(self.lent)
+        self._stock.take_back(self.lent)
         self._send(self.joiner, Refuse(reason))
 
     def _pass_on(self) -> None:

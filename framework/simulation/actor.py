@@ -267,7 +267,7 @@ class _Body:
     @property
     def _must_build(self) -> bool:
         """Whether a joiner has learned all, and its program has yet to build on it."""
-        return self.worker.rescaling.learned and not self.worker.dataflows_built
+        return self.worker.rescaling.learned and not self.worker.installed.built
 
     def take_sent(self) -> tuple[tuple[WorkerId, Frame], ...]:
         """What it has sent since it was last asked."""

@@ -209,7 +209,7 @@ class SimulatedCluster:
     def _awake(self, worker: WorkerId) -> bool:
         end = self.network.ends[worker]
         rescaling = self.workers[worker].rescaling
-        if worker in self.departed or (rescaling.learned and not self.workers[worker].dataflows_built):
+        if worker in self.departed or (rescaling.learned and not self.workers[worker].installed.built):
             return False
         if not self.workers[worker].installed_dataflows() and not rescaling.active:
             return bool(end.arrived)

@@ -92,7 +92,9 @@ class _Exploration:
             for role in roles
         }
         self._workers = tuple(self._actors)
+        self._positions = {worker: position for position, worker in enumerate(self._workers)}
         self._links = [(a, b) for a in self._workers for b in self._workers if a != b]
+        self._at = {link: index for index, link in enumerate(self._links)}
         self._messages: dict[Frame, Message] = {}
         self._claims = Claims()
         self._numbers: dict[Cluster, int] = {}
@@ -239,7 +241,11 @@ class _Exploration:
 
     def _arrivals(self, cluster: Cluster, worker: WorkerId) -> Iterator[Arrivals]:
         """What a step can take: the oldest frames of each link, in any order across links."""
-        queues = [(a, on) for (a, b), on in zip(self._links, cluster[1], strict=True) if b == worker and on]
+        queues = [
+            (sender, on)
+            for sender in self._workers
+            if sender != worker and (on := cluster[1][self._at[sender, worker]])
+        ]
         waiting: list[tuple[Arrivals, tuple[int, ...]]] = [((), (0,) * len(queues))]
         while waiting:
             arrivals, taken = waiting.pop()
@@ -268,23 +274,28 @@ class _Exploration:
             return None
         numbers, links = cluster
         if not isinstance(given, Act) and given:
-            taken = dict.fromkeys(self._links, 0)
+            left = list(links)
             for sender, _ in given:
-                taken[sender, worker] += 1
-            links = tuple(on[taken[link] :] if taken[link] else on for link, on in zip(self._links, links, strict=True))
+                at = self._at[sender, worker]
+                left[at] = left[at][1:]
+            links = tuple(left)
         return self._send((numbers, links), worker, effect)
 
     def _send(self, cluster: Cluster, worker: WorkerId, effect: Effect) -> Cluster:
         """Put what was sent on the links, and end those of a worker that has gone."""
-        numbers = tuple(effect.state if w == worker else n for w, n in zip(self._workers, cluster[0], strict=True))
-        links = dict(zip(self._links, cluster[1], strict=True))
-        for peer, frame in effect.sent:
-            there = self._state(cluster, peer)
-            if there.status is Status.HERE:
-                links[worker, peer] += (frame,)
-            elif worker not in there.parted and self._state((numbers, ()), worker).view.joining:
-                links[peer, worker] += (Lost("it has gone"),)
-        after = (numbers, tuple(links.values()))
+        position = self._positions[worker]
+        numbers = (*cluster[0][:position], effect.state, *cluster[0][position + 1 :])
+        links = cluster[1]
+        if effect.sent:
+            filled = list(links)
+            for peer, frame in effect.sent:
+                there = self._state(cluster, peer)
+                if there.status is Status.HERE:
+                    filled[self._at[worker, peer]] += (frame,)
+                elif worker not in there.parted and self._state((numbers, ()), worker).view.joining:
+                    filled[self._at[peer, worker]] += (Lost("it has gone"),)
+            links = tuple(filled)
+        after = (numbers, links)
         if self._state(after, worker).status is not Status.HERE:
             return self._cut(after, worker)
         return after
@@ -314,7 +325,7 @@ class _Exploration:
     # Looking at a state
 
     def _number(self, cluster: Cluster, worker: WorkerId) -> int:
-        return cluster[0][self._workers.index(worker)]
+        return cluster[0][self._positions[worker]]
 
     def _state(self, cluster: Cluster, worker: WorkerId) -> State:
         return self._actors[worker].state(self._number(cluster, worker))

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Any
 
@@ -56,7 +56,12 @@ class _Walk:
             self.tokens.append(f"@{self._seen[id(value)]}")
         else:
             self._seen[id(value)] = len(self._seen)
-            self._look_into(value, kind)
+            if kind is dict:
+                self._visit_items("{", value.items())
+            elif kind is list:
+                self._visit_all("[", value)
+            else:
+                self._look_into(value, kind)
 
     def _look_into(self, value: Any, kind: type) -> None:
         match value:
@@ -80,7 +85,7 @@ class _Walk:
             case _ if isinstance(value, _NAMED):
                 self.tokens.append(str(value))
             case _:
-                self._visit_items(kind.__qualname__, _fields(value))
+                self._visit_fields(kind.__qualname__, value)
 
     def _visit_all(self, what: str, values: Iterable[Any]) -> None:
         self.tokens.append(what)
@@ -97,6 +102,23 @@ class _Walk:
             self.visit(value)
         self.tokens.append("}")
 
+    def _visit_fields(self, what: str, value: Any) -> None:
+        kind: type = type(value)
+        slots = _slots(kind)
+        attributes = getattr(value, "__dict__", None)
+        if not slots and attributes is None:
+            raise TypeError(f"there is no looking into {value!r}")
+        self.tokens.append(what)
+        for name in slots:
+            if hasattr(value, name):
+                self.tokens.append(name)
+                self.visit(getattr(value, name))
+        for name in sorted(attributes or ()):
+            if name not in COUNTERS:
+                self.tokens.append(name)
+                self.visit(getattr(value, name))
+        self.tokens.append("}")
+
     def _visit_generator(self, generator: types.GeneratorType[Any, Any, Any]) -> None:
         frame = generator.gi_frame
         if frame is None:
@@ -107,10 +129,7 @@ class _Walk:
         self.visit(generator.gi_yieldfrom)
 
 
-def _fields(value: Any) -> Iterator[tuple[str, Any]]:
-    names = [name for kind in type(value).__mro__ for name in kind.__dict__.get("__slots__", ())]
-    if not names and not hasattr(value, "__dict__"):
-        raise TypeError(f"there is no looking into {value!r}")
-    for name in (*names, *getattr(value, "__dict__", ())):
-        if name not in COUNTERS and name != "__weakref__" and hasattr(value, name):
-            yield name, getattr(value, name)
+@cache
+def _slots(kind: type) -> list[str]:
+    names = [name for one in kind.__mro__ for name in one.__dict__.get("__slots__", ())]
+    return sorted(name for name in names if name not in COUNTERS and name != "__weakref__")

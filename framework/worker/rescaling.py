@@ -1,26 +1,28 @@
-"""A worker's part in joins and leaves: drives the protocol cores of `framework.rescale`."""
+"""A worker's part in joins and leaves: drives the protocol cores of `framework.rescale`.
+
+What joiners are lent and told, and what a leaver must be rid of, is the `WorkerStock`'s to know.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from framework.dataflow.operator import BuiltOperator
 from framework.errors import DataflowMismatch, GraphError, PeerLost
 from framework.events import JoinPhase, MembersChanged
 from framework.membership import Address, Members, WorkerId
-from framework.progress.order import EPOCH_MAX, Time, linear_key
+from framework.progress.order import EPOCH_MAX, Time
 from framework.progress.subgraph import Change, ProgressState
 from framework.rescale.joiner import Joiner, Phase
 from framework.rescale.leaver import Step
 from framework.rescale.member import Member
-from framework.rescale.site import Lent
 from framework.wire.messages import Abort, Data, Lost, Message, Progress, encode
-from framework.wire.rescale import Missing, ScopeState, SequenceNumbers, State
+from framework.wire.rescale import Missing, ScopeState, State
+from framework.worker.stock import WorkerStock
 
 if TYPE_CHECKING:
-    from framework.worker.worker import Worker
+    from framework.worker.stepping import Stepping
 
 JOIN_TIMEOUT_S = 30.0
 """How long a join may take once it is its turn. After that the job goes on without the joiner."""
@@ -33,7 +35,7 @@ Inherited = tuple[ProgressState | None, list[tuple[WorkerId, int, tuple[Change, 
 class Rescaling:
     """The membership as one worker sees it. Implements `Site`."""
 
-    def __init__(self, worker: Worker, members: Members, addresses: dict[WorkerId, Address]) -> None:
+    def __init__(self, worker: Stepping, members: Members, addresses: dict[WorkerId, Address]) -> None:
         self.joiner: Joiner | None = None
         self.on_joined: list[Callable[[WorkerId], None]] = []
         """Called with a worker once every member's records may go to it."""
@@ -47,6 +49,7 @@ class Rescaling:
         """How much of progress a joiner was told."""
         self.complete: set[WorkerId] = set()
         """Workers that have joined since this one is here, and that every member's records may go to."""
+        self.stock = WorkerStock(worker.id, worker.installed)
         self._worker = worker
         spans = tuple((founder, 0, EPOCH_MAX) for founder in members.workers)
         self._member = Member(worker.id, members, members.workers, addresses, spans, (), self)
@@ -116,17 +119,13 @@ class Rescaling:
         """Whether somebody is on its way in or out; to be asked on the coordinator."""
         return self._member.turns.current is not None
 
-    def close_turns(self) -> None:
-        """Let nobody else in, on the coordinator: the job is about to end."""
-        self._member.turns.closed = True
-
     @property
     def engaged(self) -> bool:
         """Whether somebody else joins or leaves and cannot do so without this worker."""
         return self._member.engaged
 
     def close(self) -> None:
-        """The job is done here: let nobody in any more."""
+        """The job is about to end: let nobody else in, nor, on the coordinator, out."""
         self._member.close()
 
     # Joining
@@ -176,10 +175,10 @@ class Rescaling:
 
     def check_built(self) -> None:
         """Raise if a joiner's program has come to its end without having built what the job runs."""
-        if self.joiner is not None and self._worker.dataflows_built < self.joiner.inheritance.built:
+        if self.joiner is not None and self._worker.installed.built < self.joiner.inheritance.built:
             raise GraphError(
                 f"worker {self._worker.id} joined a job of {self.joiner.inheritance.built} dataflows and built "
-                f"{self._worker.dataflows_built}; build them all before worker.bootstrap()"
+                f"{self._worker.installed.built}; build them all before worker.bootstrap()"
             )
 
     def enlist(self) -> None:
@@ -201,8 +200,8 @@ class Rescaling:
         self.check_built()
         if len(self.members) == 1:
             raise GraphError(f"worker {self._worker.id} cannot leave: it is the last one; stop the job instead")
-        if self._worker.id in self.founders and self._worker.fixed_operators:
-            names = ", ".join(sorted({repr(name) for name in self._worker.fixed_operators}))
+        if self._worker.id in self.founders and self._worker.installed.fixed_operators:
+            names = ", ".join(sorted({repr(name) for name in self._worker.installed.fixed_operators}))
             raise GraphError(
                 f"worker {self._worker.id} cannot leave: {names} keep their keys on the workers that the job began "
                 f"with; put them on bins, or keep this worker"
@@ -255,7 +254,7 @@ class Rescaling:
         """A step is over."""
         if not self._member.attentive:
             return
-        settled = not any(root.uncounted() for root in self._worker.dataflows().values())
+        settled = not any(root.uncounted() for root in self._worker.installed.roots.values())
         self._member.end_step(settled)
 
     def _receive_joining(self, sender: WorkerId, message: Message) -> bool:
@@ -308,62 +307,11 @@ class Rescaling:
     def tell(self, what: str) -> None:
         _log.info("%s", what)
 
-    def dataflows_built(self) -> int:
-        return self._worker.dataflows_built
-
-    def channels_built(self) -> int:
-        return self._worker.channels_built
-
-    def fingerprints(self) -> tuple[tuple[int, bytes], ...]:
-        return tuple(self._worker.fingerprints().items())
-
-    def next_out(self) -> SequenceNumbers:
-        return tuple(self._worker.batches_sent().items())
-
-    def lend(self) -> tuple[Lent, ...]:
-        lent: list[Lent] = []
-        for scope in self._worker.scopes().values():
-            for child in scope.children():
-                if isinstance(child.operator, BuiltOperator) and child.operator.lends:
-                    for port, output in enumerate(child.operator.outputs):
-                        if output.held:
-                            time = min(output.held, key=linear_key)
-                            scope.lend(child.sources[port], time, 1)
-                            lent.append((child.path, port, time))
-        return tuple(lent)
-
-    def take_back(self, lent: Sequence[Lent]) -> None:
-        children = {
-            child.path: (scope, child) for scope in self._worker.scopes().values() for child in scope.children()
-        }
-        for path, port, time in lent:
-            if path in children:
-                scope, child = children[path]
-                scope.lend(child.sources[port], time, -1)
-
-    def scope_states(self) -> list[ScopeState]:
-        return [_scope_state(channel, scope.progress_state()) for channel, scope in self._worker.scopes().items()]
-
-    def unheard(self) -> list[tuple[WorkerId, Progress]]:
-        inboxes = [
-            (sender, Progress(channel, sequence, changes))
-            for channel, scope in self._worker.scopes().items()
-            for sender, sequence, changes in scope.ledger().inbox
-        ]
-        return inboxes + [(sender, batch) for sender, batch in self._worker.early() if isinstance(batch, Progress)]
-
-    def count(self, worker: WorkerId, first: int, sign: int) -> None:
-        for number, scopes in self._worker.scopes_by_dataflow().items():
-            if number >= first:
-                for scope in scopes:
-                    scope.count_starters(sign)
-
     def bound(self, joiner: WorkerId) -> None:
         reason = f"it took more than {JOIN_TIMEOUT_S:g} s"
         self._worker.after(JOIN_TIMEOUT_S, lambda: self._member.give_up(joiner, reason))
 
     def joined_by(self, joiner: WorkerId) -> None:
-        self.tell(f"worker {joiner} has joined")
         self.complete.add(joiner)
         for callback in self.on_joined:
             callback(joiner)
@@ -384,37 +332,3 @@ class Rescaling:
 
     def part_with(self, peer: WorkerId) -> None:
         self._worker.transport.part_with(peer)
-
-    def quiescent(self) -> bool:
-        if any(isinstance(message, Data) for _, message in self._worker.early()):
-            raise GraphError(
-                f"worker {self._worker.id} cannot leave: records came for a dataflow that it has not built, and would "
-                f"be lost; build every dataflow of the job before worker.leave()"
-            )
-        for scopes in self._worker.scopes_by_dataflow().values():
-            for scope in scopes:
-                if any(
-                    _busy(child.operator) for child in scope.children() if isinstance(child.operator, BuiltOperator)
-                ):
-                    return False
-        roots = self._worker.dataflows().values()
-        if not any(root.untold() for root in roots):
-            return True
-        for root in roots:
-            root.tell_all()
-        return False
-
-
-def _busy(operator: BuiltOperator) -> bool:
-    return any(output.held for output in operator.outputs) or any(
-        True for handle in operator.inputs for _ in handle.queued()
-    )
-
-
-def _scope_state(channel: int, state: ProgressState) -> ScopeState:
-    return ScopeState(
-        channel,
-        tuple((location, time, count) for (location, time), count in state.pointstamps.items()),
-        tuple((location, time, count) for (location, time), count in state.exits.items()),
-        tuple(state.next_in.items()),
-    )

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.program import example, free_ports, run, run_together
+from tests.examples.program import example
+from tests.processes import free_ports, run, run_together
 
 SMALL = ("--nodes", "500", "--edges", "600", "--seed", "5")
 EXPECTED = [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.examples.program import example, free_ports, run, run_together
+from tests.examples.program import example
+from tests.processes import free_ports, run, run_together
 
 EXPECTED = [
     "epoch 0: attic 992, cellar 975, kitchen 996",

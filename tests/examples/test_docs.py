@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.examples.pages import Block, Command, blocks, commands, links, matches, pages, programs
-from tests.examples.program import ROOT, Outcome, free_ports, run, run_together
+from tests.processes import ROOT, Ended, free_ports, run, run_together
 
 SLOW = ("docs/howto/run-on-spark.md",)
 """Pages that start Java, which takes its time."""
@@ -95,7 +95,7 @@ def shell(text: str) -> tuple[str, ...]:
     return "bash", "-c", text
 
 
-def printed(outcome: Outcome) -> list[str]:
+def printed(outcome: Ended) -> list[str]:
     return [*outcome.out.splitlines(), *outcome.err.splitlines()]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.examples.program import example, free_ports, outcome, run, run_together, started
+from tests.examples.program import example
+from tests.processes import end, free_ports, run, run_together, started
 
 EVEN = [f"worker 0: seen {number}" for number in (0, 2, 4, 6, 8)]
 ODD = [f"worker 1: seen {number}" for number in (1, 3, 5, 7, 9)]
@@ -44,7 +45,7 @@ def test_a_third_process_joins_and_sees_its_numbers(tmp_path: Path):
             *example("hello.py", "-n2", "-w1", "-p2", "--join", "0", "--nn", "3", "--base-port", port, pause_s),
             state=tmp_path,
         )
-        ended = [outcome(first), outcome(second), third]
+        ended = [end(first), end(second), third]
     assert [one.code for one in ended] == [0, 0, 0], ended
     saw = {0: 0}
     for worker, one in enumerate(ended):

@@ -9,14 +9,14 @@ from examples.nexmark import oracle
 from examples.nexmark.generator import Generator
 from examples.nexmark.queries import QUERIES
 from examples.nexmark.semantics import Settings
-from tests.examples.program import Outcome, run
+from tests.processes import Ended, run
 
 
-def nexmark(*arguments: str, state: Path) -> Outcome:
+def nexmark(*arguments: str, state: Path) -> Ended:
     return run(sys.executable, "-m", "examples.nexmark.run", *arguments, state=state)
 
 
-def table(outcome: Outcome) -> dict[str, dict[str, str]]:
+def table(outcome: Ended) -> dict[str, dict[str, str]]:
     """The printed table: by query, each column by its name."""
     head, *lines = [line.split() for line in outcome.out.splitlines()]
     return {line[0]: dict(zip(head, line, strict=True)) for line in lines}

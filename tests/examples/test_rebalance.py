@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.program import example, run
+from tests.examples.program import example
+from tests.processes import run
 
 
 @pytest.mark.parametrize(

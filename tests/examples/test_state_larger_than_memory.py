@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.examples.program import EXAMPLES, example, run
+from tests.examples.program import EXAMPLES, example
+from tests.processes import run
 
 
 def figures(lines: list[str]) -> dict[str, float]:

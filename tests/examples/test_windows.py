@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.program import EXAMPLES, example, run
+from tests.examples.program import EXAMPLES, example
+from tests.processes import run
 
 FOUND = [
     "rides                 600",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.program import EXAMPLES, example, free_ports, outcome, run, run_together, started
+from tests.examples.program import EXAMPLES, example
+from tests.processes import end, free_ports, run, run_together, started
 
 ALICE = [
     "text             alice.txt, 2 times",
@@ -69,7 +70,7 @@ def test_workers_join_and_one_leaves_while_it_counts(tmp_path: Path):
         assert leaves.stderr.readline().startswith("hailer: worker 2 is in after ")
         with started(command(3, "--join", "1", "--nn", "4"), tmp_path) as stays:
             leaves.send_signal(signal.SIGTERM)
-            ended = [outcome(process) for process in (leaves, stays, first, second)]
+            ended = [end(process) for process in (leaves, stays, first, second)]
     assert [one.code for one in ended] == [0, 0, 0, 0], ended
     lines = ended[2].out.splitlines()
     assert counted(lines)[1:4] == [
@@ -77,8 +78,12 @@ def test_workers_join_and_one_leaves_while_it_counts(tmp_path: Path):
         "distinct words          2,633",
         "differences                 0   (against a plain collections.Counter)",
     ]
-    assert "hailer: worker 2 has left" in ended[3].err.splitlines()
-    assert "hailer: worker 3 has joined" in ended[3].err.splitlines()
+    told = [(who, line) for who in (2, 3) for line in ended[who].err.splitlines() if " has " in line]
+    assert sorted(told) == [
+        (2, "hailer: worker 2 has joined"),
+        (2, "hailer: worker 2 has left"),
+        (3, "hailer: worker 3 has joined"),
+    ]
     assert [one.out for one in ended if one is not ended[2]] == ["", "", ""]
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.program import EXAMPLES, example, run
+from tests.examples.program import EXAMPLES, example
+from tests.processes import run
 
 ALICE = EXAMPLES / "data" / "alice.txt"
 JOB = EXAMPLES / "wordcount_job.py"

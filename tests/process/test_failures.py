@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.commands import Program, end, free_base_port, wait_for_line
+from tests.processes import Program, end, free_ports, wait_for_line
 
 FAILING = """
     from operators import Input, Probe, execute_from_args
@@ -65,7 +65,7 @@ def test_a_function_that_raises_ends_the_job_with_one_report(tmp_path: Path, sha
 
 
 def test_processes_started_one_by_one_all_report_the_failure(tmp_path: Path):
-    program, port = Program.write(tmp_path, FAILING), str(free_base_port(3))
+    program, port = Program.write(tmp_path, FAILING), str(free_ports(3))
     started = [program.start("-n3", "-p", str(index), "--base-port", port) for index in range(3)]
     for ended in [end(process) for process in started]:
         assert (ended.code, ended.err.splitlines()[:2]) == (1, REPORT)
@@ -151,7 +151,7 @@ def test_a_signal_to_the_launcher_ends_every_process(tmp_path: Path, number: sig
 
 
 def test_ctrl_c_in_one_terminal_ends_the_processes_in_the_others(tmp_path: Path):
-    program, port = Program.write(tmp_path, WAITING), str(free_base_port(2))
+    program, port = Program.write(tmp_path, WAITING), str(free_ports(2))
     with (
         program.started("-n2", "-p0", "--base-port", port) as first,
         program.started("-n2", "-p1", "--base-port", port) as second,
@@ -165,7 +165,7 @@ def test_ctrl_c_in_one_terminal_ends_the_processes_in_the_others(tmp_path: Path)
 
 
 def test_a_process_that_is_killed_ends_the_others(tmp_path: Path):
-    program, port = Program.write(tmp_path, WAITING), str(free_base_port(2))
+    program, port = Program.write(tmp_path, WAITING), str(free_ports(2))
     with (
         program.started("-n2", "-p0", "--base-port", port) as first,
         program.started("-n2", "-p1", "--base-port", port) as second,
@@ -198,7 +198,7 @@ def test_children_end_when_their_launcher_is_killed(tmp_path: Path):
 
 
 def test_a_stranger_at_the_port_is_cut_off_while_the_job_goes_on(tmp_path: Path):
-    program, port = Program.write(tmp_path, WAITING), free_base_port(2)
+    program, port = Program.write(tmp_path, WAITING), free_ports(2)
     with (
         program.started("-n2", "-p0", "--base-port", str(port)) as first,
         program.started("-n2", "-p1", "--base-port", str(port)) as second,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.process.commands import Ended
+from tests.process.jobs import HAILER, hailer
+from tests.processes import run, start
 
 JOB = """
 from operators import Job
@@ -40,19 +39,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(folder: Path, *command: str) -> Ended:
-    environment = {**os.environ, "HAILER_SECRET_FILE": str(folder / "secret")}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    return Ended(done.returncode, done.stdout, done.stderr)
-
-
-HAILER = str(Path(sys.executable).with_name("hailer"))
-
-
 @pytest.mark.parametrize("shape", [[], ["-w2"], ["-n3"]])
 @pytest.mark.parametrize("command", [[HAILER, "run", "job.py"], [sys.executable, "job.py"]])
 def test_words_of_a_file_are_counted(folder: Path, command: list[str], shape: list[str]):
-    ended = run(folder, *command, *shape, "--input", "lines=book.txt", "--output", "counts=out", "--epoch-lines", "7")
+    flags = ("--input", "lines=book.txt", "--output", "counts=out", "--epoch-lines", "7")
+    ended = run(*command, *shape, *flags, state=folder, cwd=folder)
     assert (ended.code, ended.err) == (0, "")
     rows = [json.loads(line) for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
     final: dict[str, int] = {}
@@ -64,7 +55,7 @@ def test_words_of_a_file_are_counted(folder: Path, command: list[str], shape: li
 
 def test_outputs_without_a_destination_are_printed(folder: Path):
     (folder / "book.txt").write_text("a b\na\n")
-    ended = run(folder, HAILER, "run", "job.py", "--input", "lines=book.txt", "--epoch-lines", "1")
+    ended = hailer(folder, "run", "job.py", "--input", "lines=book.txt", "--epoch-lines", "1")
     assert (ended.code, ended.out) == (0, 'counts\t0\t["a", 1]\ncounts\t0\t["b", 1]\ncounts\t1\t["a", 2]\n')
 
 
@@ -86,7 +77,7 @@ def test_outputs_without_a_destination_are_printed(folder: Path):
     ],
 )
 def test_wrong_arguments(folder: Path, arguments: list[str], complaint: str):
-    ended = run(folder, HAILER, *arguments)
+    ended = hailer(folder, *arguments)
     assert ended.code in (1, 2)
     assert complaint in ended.err
     assert "Traceback" not in ended.err
@@ -94,8 +85,8 @@ def test_wrong_arguments(folder: Path, arguments: list[str], complaint: str):
 
 def test_a_reader_that_goes_away_ends_the_job_without_a_traceback(folder: Path):
     (folder / "book.txt").write_text("to be or not to be\n" * 20_000)
-    command = [HAILER, "run", "job.py", "--input", "lines=book.txt"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = (HAILER, "run", "job.py", "--input", "lines=book.txt")
+    with start(command, folder, folder) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline().startswith("counts\t0\t")
@@ -107,6 +98,6 @@ def test_a_reader_that_goes_away_ends_the_job_without_a_traceback(folder: Path):
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["run", "job.py", "--help"]])
 def test_help_has_an_example(folder: Path, arguments: list[str]):
-    ended = run(folder, HAILER, *arguments)
+    ended = hailer(folder, *arguments)
     assert ended.code == 0
     assert "example: hailer run" in ended.out

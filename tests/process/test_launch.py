@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.commands import Program, end, free_base_port
+from tests.processes import Program, end, free_ports
 
 COUNTING = """
     from operators import Input, Probe, execute_from_args
@@ -41,7 +41,7 @@ def test_one_command_starts_all_workers(tmp_path: Path, shape: list[str], worker
 
 
 def test_processes_started_one_by_one_find_each_other_by_hostfile(tmp_path: Path):
-    program, port = Program.write(tmp_path, COUNTING), free_base_port(2)
+    program, port = Program.write(tmp_path, COUNTING), free_ports(2)
     hostfile = tmp_path / "hosts"
     hostfile.write_text(f"# two of them\n127.0.0.1:{port + 1}\n127.0.0.1:{port}  # the second\n\n")
     started = [program.start("-p", str(index), "--hostfile", str(hostfile)) for index in (1, 0)]
@@ -52,7 +52,7 @@ def test_processes_started_one_by_one_find_each_other_by_hostfile(tmp_path: Path
 
 def test_eight_processes_start_run_and_stop_again_and_again(tmp_path: Path):
     program = Program.write(tmp_path, COUNTING)
-    for _ in range(3):
+    for _ in range(2):
         ended = program.run("-n8")
         assert (ended.code, sorted(ended.out.splitlines()), ended.err) == (0, _said(8), "")
 
@@ -86,7 +86,7 @@ def test_a_port_that_is_taken_is_named_with_the_flag_that_chooses_another(tmp_pa
 
 
 def test_processes_with_different_secrets_do_not_meet(tmp_path: Path):
-    program, port = Program.write(tmp_path, COUNTING), str(free_base_port(2))
+    program, port = Program.write(tmp_path, COUNTING), str(free_ports(2))
     first = program.start("-n2", "-p0", "--base-port", port, secret="one")
     ended = end(program.start("-n2", "-p1", "--base-port", port, secret="other"))
     first.terminate()
@@ -96,7 +96,7 @@ def test_processes_with_different_secrets_do_not_meet(tmp_path: Path):
 
 
 def test_clusters_of_different_sizes_do_not_mix(tmp_path: Path):
-    program, port = Program.write(tmp_path, COUNTING), str(free_base_port(3))
+    program, port = Program.write(tmp_path, COUNTING), str(free_ports(3))
     first = program.start("-n2", "-p0", "--base-port", port)
     ended = end(program.start("-n3", "-p2", "--base-port", port))
     first.terminate()

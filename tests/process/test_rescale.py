@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.commands import free_base_port
+from tests.processes import free_ports
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parent / "counting.py"
@@ -147,7 +147,7 @@ class Crew:
 
 @pytest.fixture
 def crew(tmp_path: Path) -> Iterator[Crew]:
-    crew = Crew(tmp_path, free_base_port(16))
+    crew = Crew(tmp_path, free_ports(16))
     try:
         yield crew
     finally:
@@ -170,12 +170,15 @@ def test_a_job_grows_and_shrinks_from_2_to_8_to_3_to_1_to_4(crew: Crew, rescale_
     crew.finish()
 
 
-def test_joiners_are_served_though_the_feeder_waits_for_them(crew: Crew):
+def test_joiners_are_served_though_the_feeder_waits_for_them_and_stay_without_those_who_let_them_in(crew: Crew):
     """Nothing is fed ahead of the outputs, and what is dealt to a joiner waits until it has its routing state."""
     crew.start("--ahead", "1")
-    for process in (2, 3, 4):
-        crew.join(process)
-    crew.wait_until_in(2, 3, 4)
+    for process in (2, 3):
+        crew.join(process, through=1)
+    crew.wait_until_in(2, 3)
+    crew.join(4, through=2)
+    crew.wait_until_in(4)
+    crew.leave(1, 2)
     crew.goes_on(4)
     crew.finish()
 
@@ -204,14 +207,21 @@ def test_a_slow_peer_only_slows(crew: Crew):
     crew.finish()
 
 
-def test_a_peer_that_is_paused_is_waited_for(crew: Crew):
+def test_a_peer_that_is_paused_is_waited_for_and_who_dies_meanwhile_leaves_the_queue(crew: Crew):
     crew.start()
     crew.signal(1, signal.SIGSTOP)
     crew.join(2)
-    time.sleep(1.0)
+    crew.wait_for(0, "worker 2 asks to join")
+    crew.join(3)
+    crew.wait_for(3, "waits its turn")
+    crew.signal(3, signal.SIGKILL)
+    crew.code(3)
+    time.sleep(0.5)
     assert "worker 2 is up" not in crew.text(2)
     crew.signal(1, signal.SIGCONT)
     crew.wait_until_in(2)
+    crew.join(4)
+    crew.wait_until_in(4)
     crew.goes_on(2)
     crew.signal(1, signal.SIGSTOP)
     crew.signal(2, signal.SIGTERM)
@@ -223,32 +233,20 @@ def test_a_peer_that_is_paused_is_waited_for(crew: Crew):
 
 
 def test_a_joiner_that_dies_is_done_without_in_whatever_phase(crew: Crew):
-    """From its first word to the moment before it becomes a member. Afterwards its death is that of a member."""
+    """From its first word to the moment before it becomes a member. Afterwards its death is that of a member.
+
+    One that was not admitted yet may come again under its number.
+    """
     crew.start()
     phases = ["turn", "links", "state", "missing batches", "dataflows", "enlisting"]
     for process, phase in enumerate(phases, 2):
         crew.join(process, "--die", phase)
         assert crew.code(process) == -signal.SIGKILL, crew.text(process)
         crew.goes_on()
-    crew.join(9)
-    crew.wait_until_in(9)
-    crew.leave(9)
-    crew.finish()
-
-
-def test_a_joiner_that_dies_while_it_waits_its_turn_leaves_the_queue(crew: Crew):
-    crew.start()
-    crew.signal(1, signal.SIGSTOP)
     crew.join(2)
-    crew.wait_for(0, "worker 2 asks to join")
-    crew.join(3)
-    crew.wait_for(3, "waits its turn")
-    crew.signal(3, signal.SIGKILL)
-    crew.code(3)
-    crew.signal(1, signal.SIGCONT)
     crew.wait_until_in(2)
-    crew.join(4)
-    crew.wait_until_in(4)
+    crew.goes_on(2)
+    crew.leave(2)
     crew.finish()
 
 
@@ -276,16 +274,6 @@ def test_who_does_not_fit_is_refused_with_a_reason_and_the_job_goes_on(crew: Cre
     crew.finish()
 
 
-def test_a_joiner_that_was_turned_away_may_try_again(crew: Crew):
-    crew.start()
-    crew.join(2, "--die", "turn")
-    assert crew.code(2) == -signal.SIGKILL
-    crew.join(2)
-    crew.wait_until_in(2)
-    crew.goes_on(2)
-    crew.finish()
-
-
 def test_processes_of_several_threads_join_and_leave(crew: Crew):
     crew.threads = 2
     crew.start()
@@ -294,17 +282,6 @@ def test_processes_of_several_threads_join_and_leave(crew: Crew):
     crew.wait_until_in(2, 3)
     crew.leave(1, 2)
     crew.goes_on()
-    crew.finish()
-
-
-def test_a_worker_that_let_others_in_leaves_and_they_stay(crew: Crew):
-    crew.start()
-    crew.join(2, through=1)
-    crew.wait_until_in(2)
-    crew.join(3, through=2)
-    crew.wait_until_in(3)
-    crew.leave(1, 2)
-    crew.goes_on(3)
     crew.finish()
 
 

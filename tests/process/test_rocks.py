@@ -7,7 +7,7 @@ from pathlib import Path
 
 from routing.bins import Bins
 from routing.store.rocks import MIB, RocksStore
-from tests.process.commands import Program, end, wait_for_line
+from tests.processes import Program, end, wait_for_line
 
 WRITES = """
     import sys

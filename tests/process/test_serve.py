@@ -14,8 +14,8 @@ import pytest
 
 from operators.portal.door import Door, find_door
 from operators.portal.errors import JobLost, Refused
-from tests.process.commands import end
-from tests.process.test_control import HAILER, ask, environment, hailer, wait_until
+from tests.process.jobs import HAILER, ask, hailer, wait_until
+from tests.processes import end, start
 
 COUNTS = """
 from operators import Job
@@ -43,14 +43,7 @@ def folder(tmp_path: Path) -> Path:
 @contextmanager
 def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], Door]]:
     """A job that is open, and its door."""
-    process = subprocess.Popen(
-        [HAILER, "run", "counts.py", "--serve", *arguments],
-        cwd=folder,
-        env=environment(folder),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start((HAILER, "run", "counts.py", "--serve", *arguments), folder, folder)
 
     try:
         wait_until(lambda: process.poll() is not None or list(folder.glob(".hailer/*/job.json")))
@@ -92,9 +85,7 @@ def test_counts_are_right_and_read_alike_while_processes_come_and_go(folder: Pat
         assert end_ == 10
         first = read(door, "totals", 0, 10)
         for processes in ("3", "1"):
-            scaling = subprocess.Popen(
-                [HAILER, "scale", processes], cwd=folder, env=environment(folder), stdout=subprocess.PIPE, text=True
-            )
+            scaling = start((HAILER, "scale", processes), folder, folder)
             while scaling.poll() is None:
                 feed_some()
                 words += words

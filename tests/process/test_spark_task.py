@@ -15,9 +15,9 @@ import pytest
 
 from framework.launch.hub import Hub, Line
 from framework.launch.link import Link
-from tests.process.commands import end
-from tests.process.test_control import wait_until
+from tests.process.jobs import wait_until
 from tests.process.test_scale import is_alive
+from tests.processes import end
 
 SECRET = secrets.token_bytes(32)
 

@@ -28,7 +28,7 @@ from framework.simulation.explore import Configuration, Ends, Found, explore
 from framework.simulation.views import Broken, Log
 from framework.wire.rescale import Linked, Ready, Want
 from framework.worker import rescaling
-from framework.worker.rescaling import Rescaling
+from framework.worker.stock import WorkerStock
 from framework.worker.worker import Worker
 from operators import Input
 
@@ -60,6 +60,9 @@ def feeds(epochs: int, *, records: int = 0, leaves: bool = False) -> Part:
         if leaves:
             worker.rescaling.begin_leave()
             while not worker.rescaling.gone:
+                if not worker.installed_dataflows() and not worker.rescaling.leaving:  # as in `Worker.leave`
+                    worker.rescaling.withdraw()
+                    return
                 yield
 
     return part
@@ -90,7 +93,7 @@ def _role(worker: int, part: Part, **options: Any) -> Role:
 _SERVER, _OTHER = WorkerId(0), WorkerId(1)
 
 CONFIGURATIONS = {
-    "join": _cluster(_role(0, feeds(2)), _role(1, feeds(2)), _role(2, feeds(2), server=_SERVER)),
+    "join": _cluster(_role(0, feeds(2)), _role(1, feeds(2)), _role(2, feeds(1), server=_SERVER)),
     "join-with-a-record": _cluster(
         _role(0, feeds(1)), _role(1, feeds(2, records=1)), _role(2, feeds(1), server=_SERVER)
     ),
@@ -123,10 +126,10 @@ CONFIGURATIONS = {
 # Rules that are weaker than ours
 
 
-def lend_at_the_frontier(self: Rescaling) -> tuple[Lent, ...]:
+def lend_at_the_frontier(self: WorkerStock) -> tuple[Lent, ...]:
     """The rule of Selvatici (2019), 6.2: a capability at the server's view of an operator's frontier."""
     lent: list[Lent] = []
-    for scope in self._worker.scopes().values():
+    for scope in self._installed.scopes().values():
         for child in scope.children():
             if isinstance(child.operator, BuiltOperator) and child.operator.lends:
                 for port, source in enumerate(child.sources):
@@ -157,13 +160,13 @@ class LateServer(JoinServer):
             super().receive(message)
 
     def lent_is_told(self, spans: Spans) -> None:
-        self.lent = self._site.lend()
+        self.lent = self._stock.lend()
         super().lent_is_told(spans)
 
 
 RULES: dict[str, tuple[object, str, object] | None] = {
     "ours": None,
-    "frontier": (Rescaling, "lend", lend_at_the_frontier),
+    "frontier": (WorkerStock, "lend", lend_at_the_frontier),
     "hasty": (rescaling, "Joiner", HastyJoiner),
     "late": (member, "JoinServer", LateServer),
 }

@@ -17,9 +17,10 @@ from pyspark.sql import SparkSession
 from framework.launch.family import ProcessesFailed
 from framework.launch.spark_session import SparkOptions, open_session
 from operators.spark import JobOnSpark
-from tests.process.commands import free_base_port
-from tests.process.test_scale import check_counts, is_alive
-from tests.spark.counting import counting, pids, wait_until
+from tests.process.jobs import wait_until
+from tests.process.test_scale import is_alive
+from tests.processes import free_ports
+from tests.spark.counting import WAIT_S, check_counts, counting, pids
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.filterwarnings("default")]
 
@@ -30,12 +31,12 @@ SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m", "
 @pytest.fixture(scope="module")
 def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("cluster")
-    port = free_base_port(1)
+    port = free_ports(1)
     url = f"spark://127.0.0.1:{port}"
     where = ["--host", "127.0.0.1", "--webui-port", "0"]
     daemons = [spark_daemon(folder, "master.Master", *where, "--port", str(port))]
     try:
-        wait_until(lambda: is_listening(port))
+        wait_until(lambda: is_listening(port), WAIT_S)
         for number in (1, 2):
             own = ["-c", "2", "-m", "1g", "-d", str(folder / f"work-{number}")]
             daemons.append(spark_daemon(folder, "worker.Worker", *where, *own, url))

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from operators import Flow, Job
 from operators.spark import JobOnSpark
-from tests.process.test_control import wait_until
+from tests.process.jobs import wait_until
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.filterwarnings("default")]
 

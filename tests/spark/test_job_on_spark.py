@@ -18,8 +18,9 @@ from operators.job_files import JobProgram
 from operators.spark import JobOnSpark
 from routing.control.errors import ChangeFailed
 from routing.control.job_file import load_job
-from tests.process.test_scale import check_counts, is_alive
-from tests.spark.counting import counting, pids, wait_until
+from tests.process.jobs import wait_until
+from tests.process.test_scale import is_alive
+from tests.spark.counting import check_counts, counting, pids
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.filterwarnings("default")]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.commands import end
-from tests.process.test_control import HAILER, ask, environment, flows, hailer, status, wait_for_status
+from tests.process.jobs import HAILER, ask, flows, hailer, status, wait_for_status, wait_until
 from tests.process.test_scale import is_alive, scale
-from tests.spark.counting import EPOCH_LINES, wait_until, write_counting
+from tests.processes import end
+from tests.spark.counting import EPOCH_LINES, WAIT_S, write_counting
 
 
 @contextmanager
@@ -24,14 +24,14 @@ def running(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [HAILER, "run", "counts.py", "--on", "spark", *arguments, *files],
         cwd=folder,
-        env=environment(folder),
+        env={**os.environ, "HAILER_SECRET_FILE": str(folder / "secret")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         process_group=0,
     )
     try:
-        wait_until(lambda: process.poll() is not None or list(folder.glob(".hailer/*/job.json")))
+        wait_until(lambda: process.poll() is not None or list(folder.glob(".hailer/*/job.json")), WAIT_S)
         wait_for_status(folder, flows)
         yield process
     finally:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import permutations
-from operator import add
-from random import Random
 from typing import Any
 
 import pytest
@@ -18,20 +15,12 @@ from operators import (
     EpochClock,
     Input,
     Late,
-    Pane,
-    WatermarkClock,
     Window,
     counting,
     iterator_source,
-    reducing,
 )
 from routing.bins import Bins
 from routing.store.memory import MemoryStore
-from tests.unit.operators.moving import Feed, Outcome, run_moving
-from tests.unit.operators.window_reference import random_events, random_setting, sessions
-
-SEEDS = range(24)
-EPOCHS = 8
 
 
 def visit(epochs: list[list[int]], **options: Any) -> tuple[dict[Any, Any], dict[Any, Any]]:
@@ -140,43 +129,3 @@ def test_a_session_that_goes_on_does_not_take_more_and_more_memory():
 def test_a_gap_must_be_positive():
     with pytest.raises(UserError, match="operator 'session_window' received gap=0"):
         visit([], gap=0)
-
-
-@cache
-def simulate(seed: int) -> tuple[Outcome, Outcome, Outcome, int, int]:
-    random = Random(seed)
-    setting = random_setting(random, EPOCHS)
-    feed: Feed = [random_events(random, setting, EPOCHS)]
-    gap = random.choice([1, 5, 10, 25])
-
-    def build(streams, options):
-        windows = streams[0].session_window(
-            reducing(add, of=lambda event: event[2]),
-            gap=gap,
-            key=lambda event: event[0],
-            event_time=lambda event: event[1],
-            clock=WatermarkClock(setting.watermark),
-            lateness=setting.lateness,
-            early="epoch" if setting.early else None,
-            **options,
-        )
-        return list(windows)
-
-    moved = run_moving(build, feed, seed=seed)
-    return moved.on_bins, moved.by_hash, sessions(feed[0], setting, gap), moved.keys_left(), moved.bins_shipped
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_while_bins_move_it_equals_sessions_made_anew_in_each_epoch(seed: int):
-    on_bins, by_hash, expected, keys_left, _ = simulate(seed)
-    assert by_hash == expected
-    assert on_bins == expected
-    assert keys_left == 0
-
-
-def test_the_simulation_moves_bins_and_has_results_of_every_kind():
-    runs = [simulate(seed) for seed in SEEDS]
-    rows = [row for _, _, expected, _, _ in runs for rows in expected.values() for _, row in rows]
-    assert sum(shipped for *_, shipped in runs) > 100
-    assert {row.pane for row in rows if not isinstance(row, Late)} == set(Pane)
-    assert any(isinstance(row, Late) for row in rows)

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-from operator import add
-from random import Random
 from typing import Any
 
 import pytest
 
 from framework.errors import UserError
 from framework.launch.execute import example
-from operators import EpochClock, Late, Pane, WatermarkClock, Window, counting, iterator_source, reducing
-from tests.unit.operators.moving import Feed, Outcome, run_moving
-from tests.unit.operators.window_reference import aligned, random_events, random_setting
-
-SEEDS = range(24)
-EPOCHS = 8
+from operators import EpochClock, Late, Window, counting, iterator_source
 
 
 def slide(epochs: list[list[int]], **options: Any) -> tuple[dict[Any, Any], dict[Any, Any]]:
@@ -72,50 +64,3 @@ def test_a_record_too_late_for_all_windows_names_all_of_them():
 def test_steps_that_would_lose_records_are_refused(length: int, step: int):
     with pytest.raises(UserError, match="operator 'sliding_window' cannot have windows of length"):
         slide([], length=length, step=step)
-
-
-@cache
-def simulate(seed: int) -> tuple[Outcome, Outcome, Outcome, int, int]:
-    random = Random(seed)
-    setting = random_setting(random, EPOCHS)
-    feed: Feed = [random_events(random, setting, EPOCHS)]
-    length, step = random.choice([(10, 5), (10, 10), (15, 4), (30, 10), (7, 1)])
-    offset = random.choice([0, 3, -7])
-
-    def build(streams, options):
-        windows = streams[0].sliding_window(
-            reducing(add, of=lambda event: event[2]),
-            length=length,
-            step=step,
-            offset=offset,
-            key=lambda event: event[0],
-            event_time=lambda event: event[1],
-            clock=WatermarkClock(setting.watermark),
-            lateness=setting.lateness,
-            early="epoch" if setting.early else None,
-            **options,
-        )
-        return list(windows)
-
-    def windows_of(time):
-        starts = range(time, time - length, -1)
-        return [Window(start, start + length) for start in starts if (start - offset) % step == 0]
-
-    moved = run_moving(build, feed, seed=seed)
-    return moved.on_bins, moved.by_hash, aligned(feed[0], setting, windows_of), moved.keys_left(), moved.bins_shipped
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_while_bins_move_it_equals_a_loop_over_all_records(seed: int):
-    on_bins, by_hash, expected, keys_left, _ = simulate(seed)
-    assert by_hash == expected
-    assert on_bins == expected
-    assert keys_left == 0
-
-
-def test_the_simulation_moves_bins_and_has_results_of_every_kind():
-    runs = [simulate(seed) for seed in SEEDS]
-    rows = [row for _, _, expected, _, _ in runs for rows in expected.values() for _, row in rows]
-    assert sum(shipped for *_, shipped in runs) > 100
-    assert {row.pane for row in rows if not isinstance(row, Late)} == set(Pane)
-    assert {len(row.windows) for row in rows if isinstance(row, Late)} >= {1, 2}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from operator import add
-from random import Random
 from typing import Any
 
 import pytest
@@ -30,11 +27,7 @@ from operators import (
 from routing.bins import Bins
 from routing.store.memory import MemoryStore
 from tests.unit.operators.cluster import run
-from tests.unit.operators.moving import Feed, Outcome, WatchedStore, run_moving
-from tests.unit.operators.window_reference import aligned, random_events, random_setting
-
-SEEDS = range(24)
-EPOCHS = 8
+from tests.unit.operators.moving import WatchedStore
 
 
 def of_key(event: Any) -> Any:
@@ -218,47 +211,3 @@ def test_results_travel_between_workers():
 def test_options_that_make_no_sense(options: dict[str, Any], says: str):
     with pytest.raises(UserError, match=f"operator 'tumbling_window' .*{says}"):
         tumble([], **options)
-
-
-@cache
-def simulate(seed: int) -> tuple[Outcome, Outcome, Outcome, int, int]:
-    random = Random(seed)
-    setting = random_setting(random, EPOCHS)
-    feed: Feed = [random_events(random, setting, EPOCHS)]
-    length, offset = random.choice([1, 5, 10, 30]), random.choice([0, 3, -7])
-
-    def build(streams, options):
-        windows = streams[0].tumbling_window(
-            reducing(add, of=amount),
-            length=length,
-            offset=offset,
-            key=of_key,
-            event_time=at,
-            clock=WatermarkClock(setting.watermark),
-            lateness=setting.lateness,
-            early="epoch" if setting.early else None,
-            **options,
-        )
-        return list(windows)
-
-    def windows_of(time):
-        return [Window(s, s + length) for s in range(time - length + 1, time + 1) if (s - offset) % length == 0]
-
-    moved = run_moving(build, feed, seed=seed)
-    return moved.on_bins, moved.by_hash, aligned(feed[0], setting, windows_of), moved.keys_left(), moved.bins_shipped
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_while_bins_move_it_equals_a_loop_over_all_records(seed: int):
-    on_bins, by_hash, expected, keys_left, _ = simulate(seed)
-    assert by_hash == expected
-    assert on_bins == expected
-    assert keys_left == 0
-
-
-def test_the_simulation_moves_bins_and_has_results_of_every_kind():
-    runs = [simulate(seed) for seed in SEEDS]
-    rows = [row for _, _, expected, _, _ in runs for rows in expected.values() for _, row in rows]
-    assert sum(shipped for *_, shipped in runs) > 100
-    assert {row.pane for row in rows if not isinstance(row, Late)} == set(Pane)
-    assert any(isinstance(row, Late) for row in rows)

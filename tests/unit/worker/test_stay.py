@@ -43,7 +43,7 @@ def test_who_waits_for_its_turn_to_leave_gives_up_when_the_job_ends():
         with worker.dataflow() as scope:
             numbers.stream(scope).exchange(lambda number: number).probe(probe)
         if worker.index == 0:
-            worker.rescaling.close_turns()
+            worker.rescaling.close()
             feed(worker, numbers, probe)
         else:
             worker.leave()

@@ -1,0 +1,44 @@
+"""One edge of the dataflow graph, as the pact that routes its records sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from framework.dataflow.handle import InputHandle
+from framework.membership import Members, WorkerId
+from framework.progress.order import Time
+from framework.wire.container import Container
+
+if TYPE_CHECKING:
+    from framework.worker.stepping import Stepping
+
+
+class WorkerChannel:
+    """One edge of the dataflow graph on one worker."""
+
+    __slots__ = ("_number", "_owner", "_receiver", "_sender", "deliver")
+
+    def __init__(self, owner: Stepping, number: int, handle: InputHandle, sender: str) -> None:
+        self._owner = owner
+        self._number = number
+        self._sender = sender
+        self._receiver = handle.operator_name
+        self.deliver = handle.push
+
+    @property
+    def worker(self) -> WorkerId:
+        """This worker."""
+        return self._owner.id
+
+    def members(self) -> Members:
+        """All workers, as of now."""
+        return self._owner.members
+
+    def founders(self) -> tuple[WorkerId, ...]:
+        """The workers that the job began with."""
+        self._owner.installed.fixed_operators.add(self._receiver)
+        return self._owner.rescaling.founders
+
+    def send(self, peer: WorkerId, time: Time, container: Container) -> None:
+        """Hand a container to the receiver on another worker."""
+        self._owner.send_data(self._number, peer, time, container, self._sender)
