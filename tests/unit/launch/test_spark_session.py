@@ -80,6 +80,6 @@ def test_a_session_is_quiet_and_a_local_one_stays_on_this_machine(
 
 
 def test_no_command_and_no_job_loads_spark_unless_it_runs_there():
-    program = "import sys, operators, operators.spark, routing.control.command; print('pyspark' in sys.modules)"
+    program = "import sys, operators, operators.job_files, routing.control.command; print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "False\n"
