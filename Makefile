@@ -15,8 +15,8 @@ PY := .venv/bin/python
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-run: setup ## count words on two local processes (ARGS="-n 4" for four)
-	@$(PY) examples/wordcount.py -n 2 $(ARGS)
+run: setup ## stream a text through WordCount on Spark, and scale it meanwhile (ARGS="--readings 5")
+	@$(PY) examples/wordcount_spark.py $(ARGS)
 
 test: lint ## lint, then every test (ARGS="-k name" for some of them)
 	@$(PY) -m pytest $(ARGS)
