@@ -33,7 +33,7 @@ def main() -> None:
         job = subprocess.Popen([HAILER, *run.split()[1:]], cwd=folder, stderr=subprocess.DEVNULL)
         try:
             time.sleep(5)
-            shown = [(f"$ {run} &", [])]
+            shown: list[tuple[str, list[str]]] = [(f"$ {run} &", [])]
             shown += [(f"$ {command}", said(folder, command)) for command in COMMANDS]
         finally:
             job.terminate()
