@@ -92,6 +92,19 @@ def test_rows_go_in_on_commit_and_come_out_again_and_again_until_they_are_forgot
     assert job.portal.depot.in_memory == 0
 
 
+def test_what_exceeds_memory_goes_through_files(job: Job):
+    job.portal.depot = Depot(memory_bytes_max=0, segment_bytes=1_000)
+    for batch in range(3):
+        rows = [f"{batch}-{number}" for number in range(200)]
+        job.gate.stage("lines", f"a{batch}", "q", batch, [batch_of(*rows)])
+        job.gate.commit("lines", "q", batch, [f"a{batch}"])
+        assert job.portal.depot.on_disk > 1_000
+        job.work()
+        assert job.read(batch, batch + 1) == rows
+    job.gate.forget("echo", 3)
+    assert (job.portal.depot.in_memory, job.portal.depot.on_disk) == (0, 0)
+
+
 def test_a_batch_that_comes_again_is_not_even_sent(job: Job):
     job.gate.stage("lines", "a", "q", 0, [batch_of("once")])
     job.gate.commit("lines", "q", 0, ["a"])
