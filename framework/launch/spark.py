@@ -8,6 +8,7 @@ would wait for ever.
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import socket
@@ -19,8 +20,8 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from framework.launch.family import CannotStart, Order, how_it_ended
 from framework.launch.hub import Hub, Line, Outlet
+from framework.launch.launcher import CannotStart, Order, how_it_ended
 from framework.launch.link import Link
 from framework.launch.plane import JobEnds
 from framework.launch.spark_cluster import check_room, hub_host, ship, what_failed, where_it_ran
@@ -71,7 +72,7 @@ class SparkLauncher:
         except BaseException:
             for task in tasks:
                 self._hub.forget(task.number, task.attempt)
-                task.kill()
+                task.give_up()
             raise
         yield from tasks
 
@@ -200,9 +201,16 @@ class _Task:
                 self._context.cancelJobGroup(self._group)
             self._tell({"do": "kill"})
 
+    def give_up(self) -> None:
+        """End a process that nobody supervises yet."""
+        self.kill()
+        if self._life is not None:
+            os.close(self.news)
+            self.link.close()
+
     def close(self, deadline_s: float) -> None:
-        """See its Spark job end, and its output come out."""
-        if not self.finished.wait(max(0.0, deadline_s - time.monotonic())):
+        """See its Spark job end, and its output come out. Spark would try a task that was lost again."""
+        if self._lost or not self.finished.wait(max(0.0, deadline_s - time.monotonic())):
             self._context.cancelJobGroup(self._group)
         for outlet in self._outlets:
             outlet.close(max(0.0, deadline_s - time.monotonic()))

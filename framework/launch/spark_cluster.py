@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from framework.launch.family import CannotStart
+from framework.launch.launcher import CannotStart
 from framework.launch.plane import JobEnds
 
 if TYPE_CHECKING:
