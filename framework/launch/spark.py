@@ -149,7 +149,8 @@ class _Task:
                 task = partial(run, program=program, registered=registered())
                 self._context.parallelize([ticket], 1).mapPartitions(task).collect()
             except Exception as error:
-                self.failure = what_failed(error, where_it_ran(self._context, self._group))
+                if not self.registered.is_set():  # of others more is known by other ways
+                    self.failure = what_failed(error, where_it_ran(self._context, self._group))
             self.finished.set()
             # What the process says last comes another way than Spark's word that its task has ended.
             if not self._over.wait(SETTLE_S):
@@ -212,6 +213,7 @@ class _Task:
         """See its Spark job end, and its output come out. Spark would try a task that was lost again."""
         if self._lost or not self.finished.wait(max(0.0, deadline_s - time.monotonic())):
             self._context.cancelJobGroup(self._group)
+            self.finished.wait(SETTLE_S)
         for outlet in self._outlets:
             outlet.close(max(0.0, deadline_s - time.monotonic()))
         self._hang_up()
