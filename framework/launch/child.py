@@ -10,7 +10,7 @@ import time
 from io import TextIOWrapper
 
 from framework.launch.config import Spawned
-from framework.launch.family import END_WHEN_ASKED_S
+from framework.launch.launcher import END_WHEN_ASKED_S
 from framework.launch.news import tell_failure, tell_up
 
 

@@ -21,7 +21,8 @@ from framework.errors import ConfigError, JobStopped, PeersUnreachable
 from framework.launch.agent import Agent
 from framework.launch.child import live_as_child, tell
 from framework.launch.config import Config, Spawned, inherited_listener, parse, usage, with_spawned
-from framework.launch.family import Launcher, ProcessesFailed, supervise
+from framework.launch.family import ProcessesFailed, supervise
+from framework.launch.launcher import Launcher
 from framework.launch.link import Link
 from framework.launch.local import LocalLauncher
 from framework.launch.news import tell_join

@@ -1,8 +1,8 @@
 """All processes of a job as the one that supervises them sees them, wherever they run.
 
-How a process is started and ended is a launcher's (`Launcher`, `Started`): on this machine, or in tasks of Spark. What
-is the same for all is here: what they tell (`framework.launch.news`), who may join and under which number, when the
-others are asked to end, and which of several reports is the one that is printed.
+How a process is started and ended is a launcher's (`framework.launch.launcher`). What is the same for all is here:
+what they tell (`framework.launch.news`), who may join and under which number, when the others are asked to end, and
+which of several reports is the one that is printed.
 """
 
 from __future__ import annotations
@@ -10,18 +10,16 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import signal
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol
 
-from framework.errors import ConfigError, HailerError, JobStopped, WorldError
+from framework.errors import ConfigError, HailerError, JobStopped
 from framework.launch.config import PROCESSES_MAX, Config
+from framework.launch.launcher import END_WHEN_ASKED_S, CannotStart, Launcher, Order, Started
 from framework.launch.link import Inquiry, Link
 from framework.launch.plane import ControlPlane, JobEnds, Supervised
 from framework.launch.signals import Stop
@@ -29,9 +27,6 @@ from framework.membership import Address, WorkerId
 
 END_BY_THEMSELVES_S = 2.0
 """How long the other processes have to notice that one has failed, before they are asked to end."""
-
-END_WHEN_ASKED_S = 10.0
-"""How long they have then, before they are killed."""
 
 POLL_S = 0.1
 
@@ -45,71 +40,6 @@ class ProcessesFailed(HailerError):
     def __init__(self, report: str, code: int) -> None:
         super().__init__(report)
         self.code = code
-
-
-class CannotStart(WorldError):
-    """A process could not be started; nothing is left of it."""
-
-
-class Started(Protocol):
-    """One process that was started, or is about to run."""
-
-    @property
-    def address(self) -> Address:
-        """Where it listens for the other processes."""
-
-    @property
-    def pid(self) -> int:
-        """Its number on its own machine."""
-
-    @property
-    def news(self) -> int:
-        """A descriptor for what it tells; it ends with the process. Whoever supervises closes it."""
-
-    @property
-    def link(self) -> socket.socket:
-        """Takes requests and gives answers."""
-
-    def poll(self) -> int | None:
-        """What it exited with, if it has ended; less than 0 if that was not by itself."""
-
-    def wait(self) -> int:
-        """The same, once it has ended."""
-
-    def ending(self) -> str:
-        """How it ended, behind its name."""
-
-    def ask_to_end(self, *, up: bool) -> None:
-        """Ask it to end, not to leave; `up`: it handles signals."""
-
-    def kill(self) -> None:
-        """End it at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Which processes to start."""
-
-    numbers: Sequence[int]
-    known: Sequence[Address]
-    """Where those with lower numbers listen."""
-    server: int | None
-    """The process that helps them to join, if the job runs already."""
-    outputs: Callable[[int], tuple[int | None, int | None]]
-    """Where the standard output and error of each go: descriptors to close, or None for those of this process."""
-    should_stop: Callable[[], bool]
-    unread: Callable[[], None]
-    """To be called by a launcher that passes output on and finds that nobody reads it."""
-
-
-class Launcher(Protocol):
-    """Where processes come from."""
-
-    def start(self, order: Order) -> Iterator[Started]:
-        """Start processes, in the order of their numbers. May raise `CannotStart`."""
-
-    def close(self) -> None:
-        """Release what the processes had in common; all have ended."""
 
 
 @dataclass(slots=True)
@@ -301,11 +231,6 @@ def supervise(launcher: Launcher, config: Config, stop: Stop, plane: ControlPlan
         _raise_failure(family, stop)
     finally:
         family.close()
-
-
-def how_it_ended(code: int) -> str:
-    """What an exit code says, behind the name of a process."""
-    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
 
 
 def _watch(family: Family, stop: Stop) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from framework.launch.config import SPAWNED_VARIABLE, Spawned
-from framework.launch.family import Order, how_it_ended
+from framework.launch.launcher import Order, how_it_ended
 from framework.membership import Address
 
 

@@ -8,6 +8,7 @@ would wait for ever.
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import socket
@@ -19,8 +20,8 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from framework.launch.family import CannotStart, Order, how_it_ended
 from framework.launch.hub import Hub, Line, Outlet
+from framework.launch.launcher import CannotStart, Order, how_it_ended
 from framework.launch.link import Link
 from framework.launch.plane import JobEnds
 from framework.launch.spark_cluster import check_room, hub_host, ship, what_failed, where_it_ran
@@ -71,7 +72,7 @@ class SparkLauncher:
         except BaseException:
             for task in tasks:
                 self._hub.forget(task.number, task.attempt)
-                task.kill()
+                task.give_up()
             raise
         yield from tasks
 
@@ -148,7 +149,8 @@ class _Task:
                 task = partial(run, program=program, registered=registered())
                 self._context.parallelize([ticket], 1).mapPartitions(task).collect()
             except Exception as error:
-                self.failure = what_failed(error, where_it_ran(self._context, self._group))
+                if not self.registered.is_set():  # of others more is known by other ways
+                    self.failure = what_failed(error, where_it_ran(self._context, self._group))
             self.finished.set()
             # What the process says last comes another way than Spark's word that its task has ended.
             if not self._over.wait(SETTLE_S):
@@ -200,10 +202,18 @@ class _Task:
                 self._context.cancelJobGroup(self._group)
             self._tell({"do": "kill"})
 
+    def give_up(self) -> None:
+        """End a process that nobody supervises yet."""
+        self.kill()
+        if self._life is not None:
+            os.close(self.news)
+            self.link.close()
+
     def close(self, deadline_s: float) -> None:
-        """See its Spark job end, and its output come out."""
-        if not self.finished.wait(max(0.0, deadline_s - time.monotonic())):
+        """See its Spark job end, and its output come out. Spark would try a task that was lost again."""
+        if self._lost or not self.finished.wait(max(0.0, deadline_s - time.monotonic())):
             self._context.cancelJobGroup(self._group)
+            self.finished.wait(SETTLE_S)
         for outlet in self._outlets:
             outlet.close(max(0.0, deadline_s - time.monotonic()))
         self._hang_up()

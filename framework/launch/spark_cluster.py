@@ -12,13 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from framework.launch.family import CannotStart
+from framework.launch.launcher import CannotStart
 from framework.launch.plane import JobEnds
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-EXECUTORS_S_MAX = 30.0
+EXECUTORS_S_MAX = 60.0
 """How long the executors of an application that has just begun may take to come."""
 
 FREED_S_MAX = 2.0
@@ -101,8 +101,8 @@ install them for its Python, or name another with PYSPARK_PYTHON"
 
 def where_it_ran(context: SparkContext, group: str) -> str:
     """Which executor ran the last task of a job group, and where."""
-    tracker = context.statusTracker()
     with suppress(Exception):  # Spark's word for this is its own business, and what went wrong is told without it
+        tracker = context.statusTracker()
         infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
         for stage in [stage for info in infos if info is not None for stage in info.stageIds]:
             task = context._jsc.sc().statusStore().taskList(stage, 0, 1_000).last()

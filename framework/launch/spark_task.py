@@ -22,8 +22,8 @@ from typing import NoReturn, Protocol
 
 from framework.launch.config import Config, Spawned
 from framework.launch.execute import execute_as_child
-from framework.launch.family import END_WHEN_ASKED_S
 from framework.launch.hub import Line, hello_of, keep_alive
+from framework.launch.launcher import END_WHEN_ASKED_S
 from framework.launch.link import Link
 from framework.launch.plane import ControlPlane
 from framework.membership import Address
@@ -122,7 +122,9 @@ class _Task:
                 match message:
                     case {"addresses": [*addresses], "server": server}:
                         known = tuple((host, port) for host, port in addresses)
-                        gate.write(replace(spawned, addresses=known, server=server).to_text().encode() + b"\n")
+                        told = replace(spawned, addresses=known, server=server).to_text()
+                        with suppress(OSError):  # it may have ended already
+                            gate.write(told.encode() + b"\n")
                     case {"do": "end"}:
                         gate.close()
                     case {"do": "kill"}:

@@ -58,7 +58,8 @@ class JobOnSpark:
         self._stop = Stop()
         self._plane = JobControl(program.name, Path.cwd())
         self._config = Config(threads, (("", 0),) * workers, process=None)
-        self._launcher = SparkLauncher(spark.sparkContext, program, threads=threads)
+        self._spark = spark
+        self._program = program
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"job {program.name}", daemon=True)
 
@@ -161,7 +162,8 @@ class JobOnSpark:
 
     def _run(self) -> None:
         try:
-            supervise(self._launcher, self._config, self._stop, self._plane)
+            launcher = SparkLauncher(self._spark.sparkContext, self._program, threads=self._config.threads)
+            supervise(launcher, self._config, self._stop, self._plane)
         except JobStopped:
             pass  # as asked
         except Exception as error:

@@ -1,0 +1,85 @@
+"""Where a job's processes come from: a seam that is filled for this machine, and for tasks of Spark."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from framework.errors import WorldError
+from framework.membership import Address
+
+END_WHEN_ASKED_S = 10.0
+"""How long a process that was asked to end has for that, before it is killed."""
+
+
+class CannotStart(WorldError):
+    """A process could not be started; nothing is left of it."""
+
+
+class Started(Protocol):
+    """One process that was started, or is about to run."""
+
+    @property
+    def address(self) -> Address:
+        """Where it listens for the other processes."""
+
+    @property
+    def pid(self) -> int:
+        """Its number on its own machine."""
+
+    @property
+    def news(self) -> int:
+        """A descriptor for what it tells; it ends with the process. Whoever supervises closes it."""
+
+    @property
+    def link(self) -> socket.socket:
+        """Takes requests and gives answers."""
+
+    def poll(self) -> int | None:
+        """What it exited with, if it has ended; less than 0 if that was not by itself."""
+
+    def wait(self) -> int:
+        """The same, once it has ended."""
+
+    def ending(self) -> str:
+        """How it ended, behind its name."""
+
+    def ask_to_end(self, *, up: bool) -> None:
+        """Ask it to end, not to leave; `up`: it handles signals."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Which processes to start."""
+
+    numbers: Sequence[int]
+    known: Sequence[Address]
+    """Where those with lower numbers listen."""
+    server: int | None
+    """The process that helps them to join, if the job runs already."""
+    outputs: Callable[[int], tuple[int | None, int | None]]
+    """Where the standard output and error of each go: descriptors to close, or None for those of this process."""
+    should_stop: Callable[[], bool]
+    unread: Callable[[], None]
+    """To be called by a launcher that passes output on and finds that nobody reads it."""
+
+
+class Launcher(Protocol):
+    """Where processes come from."""
+
+    def start(self, order: Order) -> Iterator[Started]:
+        """Start processes, in the order of their numbers. May raise `CannotStart`."""
+
+    def close(self) -> None:
+        """Release what the processes had in common; all have ended."""
+
+
+def how_it_ended(code: int) -> str:
+    """What an exit code says, behind the name of a process."""
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
