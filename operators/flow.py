@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework.dataflow.scope import Scope
 from framework.errors import DuplicateName, GraphError, InputClosed
@@ -15,10 +15,12 @@ from operators.control_input import ControlInput
 from operators.input import Input
 from operators.probe import Probe
 from operators.schema import Schema
-from operators.serving import Serving
 from operators.steward import Steward
 from operators.stream import Stream
 from routing.commands import Control, Instruction
+
+if TYPE_CHECKING:
+    from operators.serving import Serving
 
 Receiver = Callable[[int, Sequence[Any]], None]
 """Takes an output's records, some of an epoch at a time."""

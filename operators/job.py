@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework.errors import GraphError
 from framework.launch.config import Config
 from framework.launch.execute import execute
 from framework.worker.worker import Worker
-from operators import job_files
 from operators.drive import check_names, drive, epochs, feed_from
 from operators.flow import Flow, Receiver
 from operators.placement import implied_control
-from operators.serving import Serving
-from routing.control.job_file import load_job
-from routing.control.plane import JobControl
+
+if TYPE_CHECKING:
+    from operators.serving import Serving
+    from routing.control.plane import JobControl
 
 EPOCH_RECORDS = 1000
 """How many records of each input make an epoch, unless said otherwise."""
@@ -46,6 +46,8 @@ class Job:
     @staticmethod
     def load(path: str | Path) -> Job:
         """The job that a Python file defines, as `hailer run` takes it."""
+        from routing.control.job_file import load_job
+
         job = load_job(Path(path))
         assert isinstance(job, Job), job
         return job
@@ -105,4 +107,6 @@ class Job:
 
         `hailer run` gives it a control plane, so that the job can be watched and steered while it runs.
         """
+        from operators import job_files  # with all of the control plane, which other programs need not load
+
         job_files.run_from_args(self, argv, plane)
