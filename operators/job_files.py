@@ -19,6 +19,7 @@ from framework.launch.config import add_flags, config_from_flags
 from framework.launch.execute import execute_from_args
 from framework.launch.spark_run import execute_on_spark
 from framework.launch.spark_session import add_spark_flags, options_from_flags
+from framework.wire.container import load_columns
 from framework.worker.worker import Worker
 from operators.drive import check_names, drive, feed_from
 from operators.flow import Flow, Receiver
@@ -57,8 +58,14 @@ class JobProgram:
         """What the job is called."""
         return self.job.name
 
+    def load(self) -> None:
+        """Load what the job will need, before it begins: whoever joins a running job holds it up from then on."""
+        if self.serve:
+            load_columns()
+
     def prepare(self) -> tuple[Callable[[Worker], None], JobControl]:
         """What the workers of a process run, and the control plane that they answer."""
+        self.load()
         plane = JobControl(self.name, Path.cwd())
         return partial(self.run, plane), plane
 
@@ -103,6 +110,7 @@ def run_from_args(job: Job, argv: Sequence[str] | None, plane: JobControl | None
             raise ConfigError(f"--epoch-lines {flags.epoch_lines}: an epoch has at least one line")
         spark = options_from_flags(flags)
         if spark is None:
+            program.load()
             execute_from_args(partial(program.run, plane), argv, plane=plane)
         else:
             execute_on_spark(program, config_from_flags(flags), spark, plane)

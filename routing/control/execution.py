@@ -44,7 +44,7 @@ def _shows(table: Sequence[WorkerId], step: Step) -> bool:
 
 @dataclass(slots=True)
 class Stall:
-    """The longest that the outputs of operators stood still."""
+    """The longest that the outputs of operators stood still while something was fed that had not come out."""
 
     seen_s: float
     longest_s: float = 0.0
@@ -55,10 +55,11 @@ class Stall:
     def __post_init__(self) -> None:
         self._moved_s = self.seen_s
 
-    def note(self, now_s: float, operators: Mapping[str, Seen]) -> None:
-        """Take how far the outputs are now."""
+    def note(self, now_s: float, fed_at: int | None, operators: Mapping[str, Seen]) -> None:
+        """Take how far the outputs are now, and which epoch is being fed (None: none any more)."""
         outputs = {path: seen.output for path, seen in operators.items()}
-        if outputs != self._outputs:
+        caught_up = fed_at is not None and all(output is None or output >= fed_at for output in outputs.values())
+        if outputs != self._outputs or caught_up:
             self._outputs, self._moved_s = outputs, now_s
         self.longest_s = max(self.longest_s, now_s - self._moved_s)
         self.seen_s = now_s
@@ -108,7 +109,7 @@ class PlanExecution:
         if not operators:
             self.failure = "the job has ended"
             return None
-        self._stall.note(now_s, operators)
+        self._stall.note(now_s, fed_at, operators)
         done = self.runner.done
         if (step := self.runner.under_way) is not None:
             if self._fed_at is None and fed_at is not None:

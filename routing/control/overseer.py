@@ -55,6 +55,9 @@ OPEN_S = 20.0
 OPEN_POLL_S = 0.05
 PLAN_POLL_S = 0.05
 
+BUSY_S = 10.0
+"""How long workers may be busy before a request that needs all of them is given up."""
+
 
 class Overseer:
     """One running job."""
@@ -206,8 +209,14 @@ class Overseer:
         """Give some bins to a worker, and wait until it has them; raises `ChangeFailed` if that does not come about."""
         if "plan" not in self.move({"bins": list(bins), "to": worker}):
             return NOTHING
-        while not (state := self.plan({}))["finished"]:
+        state, heard_s = dict[str, Any](), time.monotonic()
+        while not state.get("finished"):
             time.sleep(PLAN_POLL_S)
+            try:
+                state, heard_s = self.plan({}), time.monotonic()
+            except JobUnreachable:  # a worker is busy, or the job has ended
+                if time.monotonic() - heard_s > BUSY_S:
+                    raise
         return Outcome.of(f"move to worker {worker}", state)
 
     def leave(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -283,9 +292,12 @@ class Overseer:
 
     def _table(self) -> _Table:
         """What a plan is made from."""
+        deadline_s = time.monotonic() + BUSY_S
         answers, silent = self._assembly.ask_all("bins")
-        if silent:
-            raise JobUnreachable(f"bins cannot be moved now: {'; '.join(silent.values())}")
+        while silent:
+            if time.monotonic() > deadline_s:
+                raise JobUnreachable(f"bins cannot be moved now: {'; '.join(silent.values())}")
+            answers, silent = self._assembly.ask_all("bins")
         first = answers[self._assembly.commanding]
         if not first:
             raise BadRequest(

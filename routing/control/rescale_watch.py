@@ -9,7 +9,7 @@ from framework.membership import WorkerId
 from framework.worker.worker import Worker
 from routing.control.errors import BadRequest
 from routing.control.execution import Seen, Stall
-from routing.control.steering import Commander, seen_on
+from routing.control.steering import Commander, fed_at, seen_on
 from routing.registry import commanded_on, operators_on
 
 LOOK_S = 0.005
@@ -45,7 +45,7 @@ class RescaleWatch:
 
     def _look(self) -> None:
         now_s, operators = self._clock(), seen_on(self._worker)
-        self._stall.note(now_s, operators)
+        self._stall.note(now_s, fed_at(self._commander), operators)
         self._bins_moved += max((self._moved(path, seen) for path, seen in operators.items()), default=0)
         self._owners = {path: tuple(seen.installed) for path, seen in operators.items()}
         if operators and now_s - self._asked_s < LISTEN_S:

@@ -148,7 +148,7 @@ class Steering:
         execution = self._execution
         if execution is None or execution.finished:
             return
-        step = execution.look(self._worker.events.clock(), self._fed_at(), seen_on(self._worker))
+        step = execution.look(self._worker.events.clock(), fed_at(self._commander), seen_on(self._worker))
         if step is not None:
             try:
                 self._commander.command(*step.moves)
@@ -157,11 +157,13 @@ class Steering:
         if not execution.finished:
             self._tick.activate_after(LOOK_S)
 
-    def _fed_at(self) -> int | None:
-        try:
-            return self._commander.control.time if self._commander.control is not None else None
-        except UserError:  # the input is closed
-            return None
+
+def fed_at(commander: Commander) -> int | None:
+    """The epoch that commands are sent at, with which the inputs go along; None if none can be sent any more."""
+    try:
+        return commander.control.time if commander.control is not None else None
+    except UserError:  # the input is closed
+        return None
 
 
 def seen_on(worker: Worker) -> dict[str, Seen]:

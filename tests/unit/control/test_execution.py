@@ -46,6 +46,14 @@ def test_the_longest_stall_is_that_of_the_outputs():
     assert abs(execution.report().stall_s_max - 0.7) < 1e-9
 
 
+def test_outputs_that_have_caught_up_with_the_inputs_do_not_stall():
+    """Nothing comes in, so nothing can come out."""
+    execution = PlanExecution(Plan((FIRST,)), began_s=0.0)
+    for at_s, fed_at, output in [(0.0, 5, 4), (0.5, 5, 5), (9.0, 5, 5), (9.2, 6, 5), (9.5, 7, 5), (9.6, 7, 6)]:
+        execution.look(at_s, fed_at, {"0.3": seen("2", "1", 0, output)})
+    assert abs(execution.report().stall_s_max - 0.5) < 1e-9
+
+
 def test_a_gap_between_steps_is_kept():
     execution = PlanExecution(Plan((FIRST, SECOND)), began_s=0.0, gap_s=1.0)
     done = {"0.3": seen("211", "211", 5, 6)}
