@@ -127,13 +127,16 @@ class JobOnSpark:
 
     # Data
 
-    def __call__(self, df: DataFrame, *, input: str | None = None, output: str | None = None) -> DataFrame:
+    def __call__(
+        self, df: DataFrame, *, input: str | None = None, output: str | None = None, **trigger: Any
+    ) -> DataFrame:
         """What the job makes of a DataFrame, for `df.transform(job)`; of a job with several outputs, say which one.
 
         Its other outputs are read with `read`: `df.transform(job, output="totals")` beside `job.read("rejected")`.
+        `trigger` is that of `feed`.
         """
         result = self.read(output, stream=df.isStreaming)  # first, so that a wrong name is found before data move
-        self.feed(df, input)
+        self.feed(df, input, **trigger)
         return result
 
     def feed(
