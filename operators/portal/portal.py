@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TypeVar
 
+from framework.progress.order import EPOCH_MAX
 from operators.portal.depot import Depot, Parcel
 from operators.portal.errors import Refused
 from operators.portal.intake import Intake, Release
@@ -109,10 +110,11 @@ class Portal:
             return outbox.forgotten, outbox.after(begin, rows_max=rows_max, bytes_max=bytes_max)
 
     def settle(self, output: str, beat: Beat) -> None:
-        """Wait until all that was committed has come out."""
+        """Wait until all that was committed has come out; if all inputs have ended, until nothing more can."""
         outbox = self._named(output, self.outputs, "output")
         with self._changed:
-            goal = max((intake.epoch for intake in self.inputs.values()), default=0)
+            ended = all(intake.closed for intake in self.inputs.values())
+            goal = EPOCH_MAX if ended else max(intake.epoch for intake in self.inputs.values())
         mark, moved_s = outbox.closed, time.monotonic()
 
         def settled() -> bool:

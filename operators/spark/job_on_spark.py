@@ -22,6 +22,8 @@ from framework.launch.spark import SparkLauncher
 from framework.launch.spark_task import Program
 from operators.job import Job
 from operators.job_files import JobProgram
+from operators.portal.door import find_door
+from operators.portal.errors import JobLost, Refused
 from operators.spark.source import register
 from routing.control.errors import JobUnreachable
 from routing.control.outcome import Outcome
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 POLL_S = 0.1
+ENDING_S = 10.0
+"""How long a job may take to end once it does not answer any more."""
 
 
 class JobOnSpark:
@@ -56,7 +60,8 @@ class JobOnSpark:
         self._scratch = tempfile.TemporaryDirectory(prefix="hailer-")
         """For the checkpoints of queries that feed the job: they mean nothing to another run of it."""
         self._stop = Stop()
-        self._plane = JobControl(program.name, Path.cwd())
+        self._directory = Path.cwd()
+        self._plane = JobControl(program.name, self._directory)
         self._config = Config(threads, (("", 0),) * workers, process=None)
         self._spark = spark
         self._program = program
@@ -89,6 +94,30 @@ class JobOnSpark:
             self._thread.join()
         self._scratch.cleanup()
 
+    def finish(self) -> None:
+        """Stop the queries that feed it, end its inputs, and wait until all has come out, also what waited for later.
+
+        What has come out is still to be read: let queries that read it `processAllAvailable`, say. Raises what a query
+        that feeds it has failed with, or the job.
+        """
+        for query in self._queries:
+            query.stop()
+            if (error := query.exception()) is not None:
+                raise error
+        overseer = self._overseer()
+        door = find_door(self._directory, overseer.job)
+        overseer.finish({})
+        try:
+            for output in door.outputs:
+                door.gate.latest(output, settle=True)
+        except (JobLost, Refused):
+            if not self.wait(ENDING_S):  # a job of which nothing is left to be read has ended
+                raise
+
+    def status(self) -> dict[str, Any]:
+        """What `hailer status --json` prints: its workers, operators, bins, and what is under way."""
+        return self._overseer().status({})
+
     def scale(self, workers: int) -> Outcome:
         """Make it have so many processes, and wait until they have their bins, or theirs have gone to the others."""
         return self._overseer().scale_to(workers)
@@ -99,10 +128,17 @@ class JobOnSpark:
 
     # Data
 
-    def __call__(self, df: DataFrame) -> DataFrame:
-        """What the job makes of a DataFrame, for `df.transform(...)`; the job has one input and one output."""
-        self.feed(df)
-        return self.read(stream=df.isStreaming)
+    def __call__(
+        self, df: DataFrame, *, input: str | None = None, output: str | None = None, **trigger: Any
+    ) -> DataFrame:
+        """What the job makes of a DataFrame, for `df.transform(job)`; of a job with several outputs, say which one.
+
+        Its other outputs are read with `read`: `df.transform(job, output="totals")` beside `job.read("rejected")`.
+        `trigger` is that of `feed`.
+        """
+        result = self.read(output, stream=df.isStreaming)  # first, so that a wrong name is found before data move
+        self.feed(df, input, **trigger)
+        return result
 
     def feed(
         self, df: DataFrame, input: str | None = None, *, checkpoint: str | None = None, **trigger: Any
@@ -134,7 +170,7 @@ class JobOnSpark:
             self.start()
         register(self._spark)
         named = {end: name for end, name in ends.items() if name is not None}
-        return {"directory": str(Path.cwd()), "job": self._overseer().job, **named}
+        return {"directory": str(self._directory), "job": self._overseer().job, **named}
 
     @property
     def processes(self) -> list[int]:

@@ -60,7 +60,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         first, end = self._origin.gate.latest(self._origin.output, settle=True)
-        return self._origin.parts(first, end)
+        return self._origin.parts(first, end) or [Pickup(())]  # for none Spark would make up one of its own
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._origin.read(partition)

@@ -28,12 +28,16 @@ class RescaleWatch:
         self._stall = Stall(self._asked_s)
         self._owners: dict[str, Sequence[WorkerId]] = {}
         self._bins_moved = 0
+        self._looks = False
+        """Whether it looks by itself: not once nobody has asked for long, since a new process took its time, say."""
         self._tick = self._worker.activator(self._look)
         self._look()
 
     def state(self) -> dict[str, Any]:
         """What has happened so far, in JSON's terms."""
         self._asked_s = self._clock()
+        if not self._looks:
+            self._look()
         steward = self._commander.steward
         return {
             "joined": sorted(self._worker.rescaling.complete),
@@ -48,7 +52,8 @@ class RescaleWatch:
         self._stall.note(now_s, fed_at(self._commander), operators)
         self._bins_moved += max((self._moved(path, seen) for path, seen in operators.items()), default=0)
         self._owners = {path: tuple(seen.installed) for path, seen in operators.items()}
-        if operators and now_s - self._asked_s < LISTEN_S:
+        self._looks = bool(operators) and now_s - self._asked_s < LISTEN_S
+        if self._looks:
             self._tick.activate_after(LOOK_S)
 
     def _moved(self, path: str, seen: Seen) -> int:

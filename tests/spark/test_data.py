@@ -104,6 +104,7 @@ def test_a_stream_in_and_a_stream_out_while_processes_come_and_go(
 def test_a_dataframe_through_a_job(spark: SparkSession, folder: Path, counting: JobOnSpark):
     lines(spark, folder)
     text = spark.read.text(str(folder / "lines"))
+    assert counting.read(stream=False).collect() == [], "nothing has come out yet"
     check_counts(spark, folder, text.transform(counting).collect())
     stream = lines(spark, folder, FILES).limit(0).transform(counting)
     assert (stream.isStreaming, stream.columns) == (True, ["word", "count"])

@@ -172,6 +172,24 @@ def test_all_that_was_committed_can_be_waited_for(job: Job, monkeypatch: pytest.
     worker.join()
 
 
+def test_what_comes_out_once_inputs_have_ended_is_waited_for_too(job: Job, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(portal_module, "BEAT_S", 0.05)
+    job.gate.stage("lines", "a", "q", 0, [batch_of("first")])
+    job.gate.commit("lines", "q", 0, ["a"])
+    job.gate.finish()
+    job.work()
+    told: list[tuple[int, int]] = []
+    reader = threading.Thread(target=lambda: told.append(job.gate.latest("echo", settle=True)))
+    reader.start()
+    reader.join(0.2)
+    assert told == [], "a timer may still go off"
+    job.portal.deliver("echo", 7, encode_batch(batch_of("later")), 1)
+    job.portal.close_before("echo", None)
+    reader.join(WAIT_S)
+    assert told == [(0, 8)]
+    assert job.read(0, 8) == ["first", "later"]
+
+
 def test_an_output_that_an_idle_input_holds_back_is_waited_for_with_a_bound(job: Job, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(portal_module, "BEAT_S", 0.02)
     monkeypatch.setattr(portal_module, "SETTLE_S", 0.1)
