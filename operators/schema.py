@@ -15,6 +15,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from framework.errors import GraphError
+from framework.wire.transpose import transpose
 from operators.errors import RecordUnfit
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def batch_of(rows: list[Any], schema: pa.Schema, where: str) -> pa.RecordBatch:
     import pyarrow as pa
 
     try:
-        columns = [rows] if len(schema) == 1 else list(zip(*rows, strict=True))
+        columns = [rows] if len(schema) == 1 else transpose(rows)
         if rows and len(columns) != len(schema):
             raise ValueError(f"{len(columns)} columns instead of {len(schema)}")
         arrays = [_array(column, field.type) for column, field in zip(columns, schema, strict=True)]

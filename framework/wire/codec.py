@@ -24,6 +24,7 @@ from msgpack import ExtType, Packer, unpackb
 from framework.errors import ProtocolError, UnencodableRecord
 from framework.wire import extensions
 from framework.wire.extensions import register
+from framework.wire.transpose import transpose
 
 __all__ = ["Buffer", "decode_rows", "decode_value", "encode_fields", "encode_rows", "encode_value", "register"]
 
@@ -105,11 +106,11 @@ def _transpose(rows: list[Any], columns: list[list[Any]], depth: int) -> Any:
     """Append the columns of `rows` to `columns`; return their shape. Hot path: everything per record is in C."""
     if rows and type(rows[0]) is tuple and depth < COLUMN_DEPTH_MAX and set(map(type, rows)) == {tuple}:
         try:
-            transposed = list(zip(*rows, strict=True))
+            transposed = transpose(rows)
         except ValueError:
             transposed = []
         if transposed:
-            return [_transpose(list(column), columns, depth + 1) for column in transposed]
+            return [_transpose(column, columns, depth + 1) for column in transposed]
     columns.append(rows)
     return 0
 

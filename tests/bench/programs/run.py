@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 TIMEOUT_S = 600
+ROOT = Path(__file__).parents[3]
 
 
 def run_program(program: str, *arguments: str) -> list[Any]:
@@ -20,6 +22,7 @@ def run_program(program: str, *arguments: str) -> list[Any]:
         text=True,
         timeout=TIMEOUT_S,
         check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

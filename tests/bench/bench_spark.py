@@ -1,0 +1,128 @@
+"""What it costs to have Spark bring a job's data in and carry it away, against what Spark has for the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from framework.launch.execute import example
+from framework.wire.columns import decode_batch, encode_batch
+from operators import to_stream
+from operators.schema import arrow_schema, batch_of, rows_of
+from tests.bench.harness import Bar, Progress, bench
+from tests.bench.programs import run_program
+from tests.bench.programs.spark_rows import count
+
+WARM_FILES, FILES, LINES, WORDS, VOCABULARY = 2, 4, 1_000, 100, 1_000
+SPARK_BATCH = 10_000
+"""How many rows Spark puts into an Arrow batch."""
+
+KEYS = 1_000_000
+
+
+@bench("spark-rows")
+def spark_rows(progress: Progress) -> Iterator[Bar]:
+    """WordCount from files through Spark: each count of each word goes into a sink that drops it.
+
+    All have two cores. Spark's own have two slots, two shuffle partitions, and RocksDB as state store, which
+    `transformWithState` requires, with changelogs; Hailer has two slots and two processes. Its own counts alone come
+    out of `groupBy`: one per word and batch, with no Python.
+    """
+    words = FILES * LINES * WORDS
+    taken: dict[str, Any] = {}
+    for system in ("hailer", "transformWithState", "applyInPandasWithState", "groupBy", "nothing"):
+        progress(system)
+        with TemporaryDirectory() as folder:
+            write_files(Path(folder))
+            [taken[system]] = run_program("spark_rows.py", system, folder)
+        wanted = FILES * VOCABULARY if system == "groupBy" else words
+        assert taken[system]["rows"] == wanted, (system, taken[system], wanted)
+    ours = taken["hailer"]
+    for system, bar in (("transformWithState", 1.0), ("applyInPandasWithState", 1.0), ("groupBy", 0.05)):
+        theirs = taken[system]["seconds"]
+        note = f"{words / ours['seconds']:,.0f} words/s against {words / theirs:,.0f}"
+        yield Bar(f"Spark -> Hailer -> Spark / Spark's {system}", theirs / ours["seconds"], bar, ">=", note=note)
+    progress("conversion")
+    cpu, spark_alone = ours["cpu_s"], taken["nothing"]["seconds"]
+    yield Bar(
+        "Spark's reading and splitting alone / Spark -> Hailer -> Spark, time",
+        spark_alone / ours["seconds"],
+        1.0,
+        "<=",
+        note=f"CPU s: JVM {cpu['jvm']:.1f}, Spark's Python {cpu['pyspark']:.1f}, job's processes {cpu['job']:.1f}; "
+        f"alone in one process: {conversion_shown()}",
+    )
+
+
+@bench("spark-rescale")
+def spark_rescale(progress: Progress) -> Iterator[Bar]:
+    """The longest time without a result: a job that is scaled from 2 to 3, and a query that is stopped and restarted.
+
+    Spark's session is stopped and opened again in the same JVM, with three slots instead of two; it has a warm JVM and
+    warm files. The time is that from `stop()` to the end of the first batch.
+    """
+    felt: dict[str, Any] = {}
+    for system in ("hailer", "groupBy"):
+        progress(f"{system}, {KEYS:,} keys")
+        with TemporaryDirectory() as folder:
+            [felt[system]] = run_program("spark_rescale.py", system, str(KEYS), folder)
+    ours, theirs = felt["hailer"], felt["groupBy"]
+    note = (
+        f"{ours['gap_s']:.1f} s against {theirs['gap_s']:.1f} s; undisturbed {ours['undisturbed_s']:.1f} s and "
+        f"{theirs['undisturbed_s']:.1f} s; within the job {1000 * ours['stall_s']:.0f} ms; "
+        f"{ours['moved_bytes']:,} bytes moved; scaled in {ours['scaling_s']:.1f} s"
+    )
+    name = "no results: Hailer scales 2 to 3 / Spark's groupBy restarts, 10^6 keys"
+    yield Bar(name, ours["gap_s"] / theirs["gap_s"], 0.2, "<=", note=note)
+
+
+def write_files(folder: Path) -> None:
+    """The files that all of them read."""
+    dice = Random(1)
+    for name, files in (("warm", WARM_FILES), ("timed", FILES)):
+        (folder / name).mkdir()
+        for number in range(files):
+            (folder / name / f"{number}.txt").write_text("".join(f"{line}\n" for line in some_lines(dice, LINES)))
+
+
+def some_lines(dice: Random, lines: int) -> list[str]:
+    """Lines of words of ten characters."""
+    return [" ".join(f"w{dice.randrange(VOCABULARY):09}" for _ in range(WORDS)) for _ in range(lines)]
+
+
+def conversion_shown() -> str:
+    """What parts of the job take for as many words, in CPU seconds."""
+    lines = some_lines(Random(1), FILES * LINES)
+    schema = arrow_schema({"word": str, "count": int})
+    spent_s = {}
+
+    into = [
+        encode_batch(batch_of(lines[at : at + SPARK_BATCH], arrow_schema({"value": str}), "lines"))
+        for at in range(0, len(lines), SPARK_BATCH)
+    ]
+    begun_s = time.process_time()
+    came = [line for data in into for line in rows_of(decode_batch(data))]
+    spent_s["Arrow to rows"] = time.process_time() - begun_s
+
+    counts: list[list[tuple[str, int]]] = []
+    begun_s = time.process_time()
+    example(
+        lambda scope: (
+            to_stream(scope, came)
+            .flat_map(str.split)
+            .map(lambda word: (word, 1))
+            .stateful_state_machine(count, initial=0)
+            .inspect_batch(lambda _, rows: counts.append(rows))
+        )
+    )
+    spent_s["the job"] = time.process_time() - begun_s
+
+    begun_s = time.process_time()
+    for rows in counts:
+        encode_batch(batch_of(rows, schema, "counts"))
+    spent_s["rows to Arrow"] = time.process_time() - begun_s
+    return ", ".join(f"{part} {seconds:.2f}" for part, seconds in spent_s.items())
