@@ -23,6 +23,9 @@ from operators.portal.outbox import Kept, Outbox, Part
 EPOCHS_AHEAD_MAX = 2
 """How many epochs may be under way in the job when a commit is answered."""
 
+INPUT_AHEAD_MAX = 1000
+"""How many epochs an input may be ahead of another that is fed more slowly: they wait in the job's memory."""
+
 BEAT_S = 1.0
 SETTLE_S = 60.0
 """How long nothing may move while somebody waits for what was committed to come out."""
@@ -81,8 +84,14 @@ class Portal:
                 self._released.append(committed.release)
         self._drop(committed.dropped)
         self.wake()
-        self._wait(lambda: committed.epoch < self._complete + EPOCHS_AHEAD_MAX, beat)
+        self._wait(lambda: self._keeps_up(committed.epoch), beat)
         return committed.epoch, committed.release is not None
+
+    def _keeps_up(self, epoch: int) -> bool:
+        """Whether more may come after `epoch`: little is under way, or all of it waits for an input that is behind."""
+        slowest = min((intake.epoch for intake in self.inputs.values() if not intake.closed), default=self._complete)
+        waits_for_input = self._complete >= slowest and epoch < slowest + INPUT_AHEAD_MAX
+        return epoch < self._complete + EPOCHS_AHEAD_MAX or waits_for_input
 
     def skip(self, input: str, batch: int) -> None:
         """A batch without any attempt was committed."""

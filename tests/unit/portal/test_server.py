@@ -143,6 +143,12 @@ def test_a_job_that_is_behind_holds_commits_back(job: Job, monkeypatch: pytest.M
     assert answers == [(2, True)]
 
 
+def test_an_input_that_is_not_fed_does_not_hold_the_commits_of_another_back(job: Job):
+    """What was fed waits in the job; to feed the other is up to whoever feeds the first, so it must not wait."""
+    job.portal.inputs["table"] = Intake("table")  # type: ignore[index]
+    assert [job.gate.commit("lines", "q", batch, [])[0] for batch in range(5)] == [0, 1, 2, 3, 4]
+
+
 def test_whoever_waits_is_told_when_the_job_ends(job: Job):
     raised: list[BaseException] = []
 
