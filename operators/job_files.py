@@ -22,6 +22,7 @@ from framework.launch.spark_session import add_spark_flags, options_from_flags
 from framework.worker.worker import Worker
 from operators.drive import check_names, drive, feed_from
 from operators.flow import Flow, Receiver
+from operators.schema import load_arrow
 from operators.serving import Serving
 from routing.control.arguments import Parser
 from routing.control.plane import JobControl
@@ -59,6 +60,8 @@ class JobProgram:
 
     def prepare(self) -> tuple[Callable[[Worker], None], JobControl]:
         """What the workers of a process run, and the control plane that they answer."""
+        if self.serve:
+            load_arrow()
         plane = JobControl(self.name, Path.cwd())
         return partial(self.run, plane), plane
 
