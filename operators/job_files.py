@@ -19,10 +19,10 @@ from framework.launch.config import add_flags, config_from_flags
 from framework.launch.execute import execute_from_args
 from framework.launch.spark_run import execute_on_spark
 from framework.launch.spark_session import add_spark_flags, options_from_flags
-from framework.wire.container import load_columns
 from framework.worker.worker import Worker
 from operators.drive import check_names, drive, feed_from
 from operators.flow import Flow, Receiver
+from operators.schema import load_arrow
 from operators.serving import Serving
 from routing.control.arguments import Parser
 from routing.control.plane import JobControl
@@ -61,7 +61,7 @@ class JobProgram:
     def load(self) -> None:
         """Load what the job will need, before it begins: whoever joins a running job holds it up from then on."""
         if self.serve:
-            load_columns()
+            load_arrow()
 
     def prepare(self) -> tuple[Callable[[Worker], None], JobControl]:
         """What the workers of a process run, and the control plane that they answer."""

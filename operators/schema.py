@@ -41,6 +41,13 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([pa.field(name, _arrow_type(name, kind)) for name, kind in schema.items()])
 
 
+def load_arrow() -> None:
+    """Load Arrow, and with a first array pandas, which it looks for then: before there are records that wait for it."""
+    import pyarrow as pa
+
+    pa.array([])
+
+
 def _arrow_type(name: str, kind: Any) -> pa.DataType:
     import pyarrow as pa
 
