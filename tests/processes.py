@@ -63,20 +63,20 @@ def started(command: Command, state: Path, cwd: Path = ROOT) -> Iterator[subproc
                 stream.close()
 
 
-def end(process: subprocess.Popen[str]) -> Ended:
+def end(process: subprocess.Popen[str], timeout_s: float = TIMEOUT_S) -> Ended:
     """Wait for a process to end, or kill it and fail."""
     try:
-        out, err = process.communicate(timeout=TIMEOUT_S)
+        out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
-        raise AssertionError(f"{process.args!r} did not end within {TIMEOUT_S} s; it said\n{out}\n{err}") from None
+        raise AssertionError(f"{process.args!r} did not end within {timeout_s} s; it said\n{out}\n{err}") from None
     return Ended(process.returncode, out, err)
 
 
-def run(*command: str | Path, state: Path, cwd: Path = ROOT) -> Ended:
+def run(*command: str | Path, state: Path, cwd: Path = ROOT, timeout_s: float = TIMEOUT_S) -> Ended:
     """Run a command to its end."""
-    return end(start(command, state, cwd))
+    return end(start(command, state, cwd), timeout_s)
 
 
 def run_together(commands: Sequence[Command], state: Path, cwd: Path = ROOT) -> list[Ended]:

@@ -110,6 +110,21 @@ def test_a_dataframe_through_a_job(spark: SparkSession, folder: Path, counting: 
     assert (stream.isStreaming, stream.columns) == (True, ["word", "count"])
 
 
+def test_a_job_that_is_finished_gives_all_it_has_and_takes_nothing_more(
+    spark: SparkSession, folder: Path, counting: JobOnSpark
+):
+    done(counting.feed(lines(spark, folder), availableNow=True))
+    counting.finish()
+    check_counts(spark, folder, counting.read(stream=False).collect())
+    with pytest.raises(PySparkException, match="input 'lines' has ended, and takes nothing any more"):
+        spark.read.text(str(folder / "lines")).transform(counting)
+
+
+def test_a_job_that_was_fed_nothing_ends_when_it_is_finished(counting: JobOnSpark):
+    counting.finish()
+    assert counting.wait(60)
+
+
 def test_a_query_that_is_stopped_and_started_again_loses_nothing(
     spark: SparkSession, folder: Path, counting: JobOnSpark
 ):
