@@ -57,7 +57,7 @@ class JobOnSpark:
         self._spark = spark
         self._serves = isinstance(job, Job)
         self._queries: list[StreamingQuery] = []
-        self._scratch = tempfile.TemporaryDirectory(prefix="hailer-")
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
         """For the checkpoints of queries that feed the job: they mean nothing to another run of it."""
         self._stop = Stop()
         self._directory = Path.cwd()
@@ -92,7 +92,8 @@ class JobOnSpark:
         self._stop.request("the program that started it stopped it")
         if self._thread.ident is not None:
             self._thread.join()
-        self._scratch.cleanup()
+        if self._scratch is not None:
+            self._scratch.cleanup()
 
     def finish(self) -> None:
         """Stop the queries that feed it, end its inputs, and wait until all has come out, also what waited for later.
@@ -153,10 +154,15 @@ class JobOnSpark:
             df.write.format("hailer").mode("append").options(**options).save()
             return None
         writer = df.writeStream.format("hailer").options(**options)
-        where = checkpoint or str(Path(self._scratch.name) / f"checkpoint-{len(self._queries)}")
+        where = checkpoint or self._new_checkpoint()
         query = (writer.trigger(**trigger) if trigger else writer).option("checkpointLocation", where).start()
         self._queries.append(query)
         return query
+
+    def _new_checkpoint(self) -> str:
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(prefix="hailer-")
+        return str(Path(self._scratch.name) / f"checkpoint-{len(self._queries)}")
 
     def read(self, output: str | None = None, *, stream: bool = True) -> DataFrame:
         """An output, the only one unless named: as a stream, or all that was fed so far has led to and is unread."""

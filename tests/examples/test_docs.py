@@ -16,11 +16,13 @@ import pytest
 from tests.examples.pages import Block, Command, blocks, commands, links, matches, pages, programs
 from tests.processes import ROOT, Ended, free_ports, run, run_together
 
-SLOW = ("docs/howto/run-on-spark.md",)
+SLOW = ("README.md", "docs/howto/run-on-spark.md", "docs/howto/use-from-spark.md")
 """Pages that start Java, which takes its time."""
 
+SLOW_S = 240.0
+
 PAGES = [
-    pytest.param(page, id=name, marks=[pytest.mark.timeout(300)] if name in SLOW else [])
+    pytest.param(page, id=name, marks=[pytest.mark.timeout(SLOW_S + 60)] if name in SLOW else [])
     for page in pages()
     for name in [str(page.relative_to(ROOT))]
 ]
@@ -83,7 +85,7 @@ def execute(block: Block, directory: Path, state: Path) -> list[tuple[Command, l
         shells = [shell(re.sub(r" (-p ?\d)", rf" \1 --base-port {port}", command.text)) for command in shown]
         outcomes = run_together(shells, state, directory)
     else:
-        outcomes = [run(*shell(command.text), state=state, cwd=directory) for command in shown]
+        outcomes = [run(*shell(command.text), state=state, cwd=directory, timeout_s=SLOW_S) for command in shown]
     return [(command, printed(outcome)) for command, outcome in zip(shown, outcomes, strict=True)]
 
 

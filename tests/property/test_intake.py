@@ -49,4 +49,4 @@ def test_each_row_is_released_once(moves: list[tuple[str, int]]):
             batch, complete = max(0, batch - task), {}
     assert released == Counter(f"{one}/{task}".encode() for one in range(done) for task in range(TASKS))
     assert epochs == list(range(done))
-    assert all(staged.batch == batch for staged in intake.attempts.values() if staged.batch >= done)
+    assert all(staged.batch >= done for staged in intake.attempts.values())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from framework.wire import extensions
 from operators.spark import SparkOptions, open_session
 
 SMALL = (("spark.sql.shuffle.partitions", "2"), ("spark.default.parallelism", "2"))
@@ -18,6 +19,15 @@ def spark() -> Iterator[SparkSession]:
     """A session whose tasks may fail twice."""
     with open_session("tests", SparkOptions("local[6,3]", SMALL)) as session:
         yield session
+
+
+@pytest.fixture(autouse=True)
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No types but those that a test registers itself: all that are registered travel to executors."""
+    own = {extension.cls for extension in extensions.registered().values()}
+    monkeypatch.setattr(extensions, "_by_name", {})
+    kept = {cls: extension for cls, extension in extensions._by_type.items() if cls not in own}
+    monkeypatch.setattr(extensions, "_by_type", kept)
 
 
 @pytest.fixture

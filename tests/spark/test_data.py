@@ -152,7 +152,7 @@ def test_tasks_that_fail_are_tried_again_and_count_once(spark: SparkSession, fol
             if context is not None and context.attemptNumber() == 0:
                 raise RuntimeError("fails the first time")
 
-    stream = lines(spark, folder).repartition(2)
+    stream = lines(spark, folder, 1).repartition(2)
     failing = stream.mapInArrow(fail_once, "value string")
     done(counting.feed(failing, availableNow=True))
     check_counts(spark, folder, counting.read(stream=False).collect())
@@ -182,7 +182,7 @@ with open_session("dies", SparkOptions("local[2]")) as spark:
 
 
 def test_a_driver_that_dies_between_writing_and_committing(spark: SparkSession, folder: Path, counting: JobOnSpark):
-    stream = lines(spark, folder).repartition(2)
+    stream = lines(spark, folder, 1).repartition(2)
     (folder / "driver.py").write_text(dedent(DRIVER))
     driver = subprocess.Popen([sys.executable, "driver.py", str(folder)], start_new_session=True)
     try:

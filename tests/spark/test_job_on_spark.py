@@ -126,10 +126,11 @@ def test_a_function_that_raises_ends_the_job_with_one_report(spark: SparkSession
     running = JobOnSpark(spark, on_files(folder, "failing", FAILING), workers=2)
     with pytest.raises(ProcessesFailed) as failed, running:
         pass
-    first, second, third, *_ = str(failed.value).splitlines()
+    first, second, third, fourth, *_ = str(failed.value).splitlines()
     assert first.startswith("job failed: operator 'eighths' (0.3) failed on worker ")
     assert second == "  ZeroDivisionError: integer division or modulo by zero"
-    assert third.startswith(f"    {folder}/failing.py:8, in <lambda>")
+    assert third == "  the record was 'to be'"
+    assert fourth.startswith(f"    {folder}/failing.py:8, in <lambda>")
     assert failed.value.code == 1
 
 
