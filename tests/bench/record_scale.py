@@ -74,9 +74,9 @@ def drawn(shown: list[tuple[str, list[str]]]) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {WIDTH} {height}">',
             "<style>",
             f"text {{ font: {SIZE}px ui-monospace, Menlo, Consolas, monospace; white-space: pre; fill: #c9d1d9;",
-            "  opacity: 0; animation: appear 0.1s forwards }",
+            "  animation: appear 0.1s backwards }",  # what does not animate shows all of it
             ".command { fill: #7ee787 }",
-            "@keyframes appear { to { opacity: 1 } }",
+            "@keyframes appear { from { opacity: 0 } }",
             *styles,
             "</style>",
             f'<rect {size} rx="8" fill="#0d1117"/>',

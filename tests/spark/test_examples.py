@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.examples.program import example
-from tests.processes import end, run, started
+from tests.processes import run
 
 WAIT_S = 200.0
 """For a whole Spark application, on a machine that has other things to do."""
@@ -47,19 +46,6 @@ def test_files_that_arrive_are_added_up(tmp_path: Path):
         for product, quantity, price in (line.split(",") for line in file.read_text().splitlines()):
             sums[product] += int(quantity) * int(price.replace(".", ""))
     assert revenues(shown) == {product: Decimal(cents) / 100 for product, cents in sums.items()}
-
-
-def test_a_directory_of_ones_own_is_watched_until_ctrl_c(tmp_path: Path):
-    (tmp_path / "mine").mkdir()
-    with started(example("spark_files.py", "--watch", "mine"), tmp_path, tmp_path) as process:
-        assert process.stdout is not None
-        for number, expected in enumerate((["jam 2.50", "tea 7.00"], ["tea 1,007.00"])):
-            (tmp_path / "new.csv").write_text("tea,2,3.50\njam,1,2.50\n" if number == 0 else "tea,100,10.00\n")
-            (tmp_path / "new.csv").rename(tmp_path / "mine" / f"{number}.csv")
-            assert [" ".join(process.stdout.readline().split()) for _ in expected] == expected
-        process.send_signal(signal.SIGINT)
-        ended = end(process, WAIT_S)
-        assert (ended.code, ended.out) == (0, ""), ended
 
 
 def test_a_directory_that_is_not_there(tmp_path: Path):
