@@ -61,7 +61,7 @@ def drawn(shown: list[tuple[str, list[str]]]) -> str:
         for kind, line in [("command", command), *(("output", line) for line in output), ("output", "")]:
             row += 1
             late = f"l{number}" if kind == "output" else f"c{number}"
-            cut = line if len(line) <= 108 else f"{line[:107]}…"
+            cut = line if len(line) <= 104 else f"{line[:103]}…"
             texts.append(f'<text class="{kind} {late}" x="16" y="{row * LINE + 14}">{escape(cut)}</text>')
         styles.append(
             f".c{number} {{ animation-delay: {at_s:.1f}s }} .l{number} {{ animation-delay: {at_s + 0.6:.1f}s }}"
@@ -71,9 +71,9 @@ def drawn(shown: list[tuple[str, list[str]]]) -> str:
     size = f'width="{WIDTH}" height="{height}"'
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {WIDTH} {height}">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" {size} viewBox="0 0 {WIDTH} {height}">',
             "<style>",
-            f"text {{ font: {SIZE}px ui-monospace, Menlo, Consolas, monospace; white-space: pre; fill: #c9d1d9;",
+            f"text {{ font: {SIZE}px ui-monospace, Menlo, Consolas, monospace; fill: #c9d1d9;",
             "  animation: appear 0.1s backwards }",  # what does not animate shows all of it
             ".command { fill: #7ee787 }",
             "@keyframes appear { from { opacity: 0 } }",
