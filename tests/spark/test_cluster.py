@@ -53,13 +53,6 @@ def spark(master: str) -> Iterator[SparkSession]:
         yield session
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    return tmp_path
-
-
 def spark_daemon(folder: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
     """Without our packages on its path: executors have to get them from the driver."""
     environ = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}

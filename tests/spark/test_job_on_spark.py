@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,13 +67,6 @@ def afar(flow):
 def spark() -> Iterator[SparkSession]:
     with open_session("tests", SparkOptions(master="local[4]")) as session:
         yield session
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    return tmp_path
 
 
 def on_files(folder: Path, name: str, source: str, text: str = "to be\nor not\n") -> JobProgram:
