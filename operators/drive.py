@@ -6,7 +6,6 @@ That worker also sends the job's commands, and stays until the end. The others m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from framework.errors import ConfigError
 from operators.flow import Flow
 from operators.steward import Steward
+from routing.control.arguments import hint
 
 EPOCHS_AHEAD_MAX = 16
 """How many epochs a source may be ahead of the outputs."""
@@ -76,6 +76,5 @@ def check_names(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
     known = list(known)
     for name in given:
         if name not in known:
-            close = get_close_matches(name, known, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ConfigError(f"this job has no {kind} {name!r}; it has {', '.join(map(repr, known)) or 'none'}{hint}")
+            listed = ", ".join(map(repr, known)) or "none"
+            raise ConfigError(f"this job has no {kind} {name!r}; it has {listed}{hint(name, known)}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 import pyarrow as pa
 
 from framework.errors import ConfigError
 from operators.portal.client import Gate
+from routing.control.arguments import hint
 from routing.control.client import Client
 
 
@@ -53,9 +53,7 @@ def _choose(kind: str, name: str | None, known: Mapping[str, object], job: str) 
     listed = ", ".join(map(repr, known)) or "none"
     if name is None:
         raise ConfigError(f"job {job!r} has the {kind}s {listed}; say which one: .option({kind!r}, ...)")
-    close = get_close_matches(name, known, 1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ConfigError(f"job {job!r} has no {kind} {name!r}; it has {listed}{hint}")
+    raise ConfigError(f"job {job!r} has no {kind} {name!r}; it has {listed}{hint(name, known)}")
 
 
 def _schema(text: str) -> pa.Schema:

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TypeVar
 
 from framework.progress.order import EPOCH_MAX
@@ -19,6 +18,7 @@ from operators.portal.depot import Depot, Parcel
 from operators.portal.errors import Refused
 from operators.portal.intake import Intake, Release
 from operators.portal.outbox import Kept, Outbox, Part
+from routing.control.arguments import hint
 
 EPOCHS_AHEAD_MAX = 2
 """How many epochs may be under way in the job when a commit is answered."""
@@ -226,9 +226,8 @@ class Portal:
 
     def _named(self, name: str, known: Mapping[str, R], kind: str) -> R:
         if name not in known:
-            close = get_close_matches(name, known, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise Refused(f"this job has no {kind} {name!r}; it has {', '.join(map(repr, known)) or 'none'}{hint}")
+            listed = ", ".join(map(repr, known)) or "none"
+            raise Refused(f"this job has no {kind} {name!r}; it has {listed}{hint(name, known)}")
         return known[name]
 
     def _drop(self, parcels: Iterable[Parcel]) -> None:

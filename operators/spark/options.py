@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 from framework.errors import ConfigError
+from routing.control.arguments import hint
 
 OPTIONS = ("job", "directory", "input", "output", "final", "maxRowsPerTrigger", "maxBytesPerTrigger")
 SPARKS_OWN = frozenset({"checkpointlocation", "path", "outputmode", "querytimeout"})
@@ -17,10 +17,8 @@ def check_options(options: Mapping[str, str]) -> None:
     known = {option.lower() for option in OPTIONS}
     for option in options:
         if option.lower() not in known | SPARKS_OWN:
-            close = get_close_matches(option.lower(), known, 1)
-            named = next((one for one in OPTIONS if close and one.lower() == close[0]), None)
-            hint = f"; did you mean {named!r}?" if named else ""
-            raise ConfigError(f"format 'hailer' has no option {option!r}; it has {', '.join(OPTIONS)}{hint}")
+            listed = ", ".join(OPTIONS)
+            raise ConfigError(f"format 'hailer' has no option {option!r}; it has {listed}{hint(option, OPTIONS)}")
 
 
 def flag(options: Mapping[str, str], name: str) -> bool:

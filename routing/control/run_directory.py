@@ -17,9 +17,9 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 
+from routing.control.arguments import hint
 from routing.control.errors import NoSuchJob, RunDirectoryUnusable
 
 FOLDER = ".hailer"
@@ -103,11 +103,8 @@ def find_job(directory: Path, name: str | None) -> tuple[RunningJob, str]:
     chosen = [job for job in jobs if name in (None, job.name)]
     if not chosen:
         assert name is not None
-        close = get_close_matches(name, names, 1)
-        raise NoSuchJob(
-            f"no job {name!r} runs in {directory}; there {'is' if len(jobs) == 1 else 'are'} {listed}"
-            + (f"; did you mean {close[0]!r}?" if close else "")
-        )
+        there = "is" if len(jobs) == 1 else "are"
+        raise NoSuchJob(f"no job {name!r} runs in {directory}; there {there} {listed}{hint(name, names)}")
     try:
         return chosen[0], (directory / FOLDER / chosen[0].name / "token").read_text(encoding="ascii")
     except FileNotFoundError as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from framework.dataflow.holdings import heard_of, held_here
@@ -20,6 +19,7 @@ from framework.progress.location import Source, Target
 from framework.progress.order import Time
 from framework.progress.subgraph import Child, Subgraph
 from framework.worker.worker import Worker
+from routing.control.arguments import hint
 from routing.control.errors import BadRequest
 from routing.control.times import to_json
 from routing.registry import operators_on
@@ -171,9 +171,8 @@ def _find(worker: Worker, asked: str | None) -> tuple[str, Subgraph, Child]:
     found = [path for path, (_, child) in operators.items() if asked in (path, child.operator.name)]
     if not found:
         names = sorted({child.operator.name for _, child in operators.values()})
-        close = get_close_matches(asked, [*names, *operators], 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise BadRequest(f"there is no operator {asked!r}; there are {', '.join(map(repr, names))}{hint}")
+        listed, closest = ", ".join(map(repr, names)), hint(asked, [*names, *operators])
+        raise BadRequest(f"there is no operator {asked!r}; there are {listed}{closest}")
     if len(found) > 1:
         raise BadRequest(f"{len(found)} operators are called {asked!r}; say which one by its path: {', '.join(found)}")
     scope, child = operators[found[0]]
