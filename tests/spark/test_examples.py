@@ -1,10 +1,17 @@
-"""The examples for users of Spark, run as they say: Spark checks their results, and this checks what they print."""
+"""The examples for users of Spark: Spark checks their results, and this checks what they print.
+
+They run as programs do, but in one process and one session, since Java takes its time to start: `open_session` takes
+the one that is there. README's and the how-tos' commands are run as they stand, by `tests.examples.test_docs`.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import runpy
+import sys
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,20 +19,40 @@ from typing import Any
 
 import pytest
 
+from operators.spark import SparkOptions, open_session
 from tests.examples.program import example
-from tests.processes import run
+from tests.processes import ROOT, run
+from tests.spark.conftest import SMALL
 
-WAIT_S = 200.0
-"""For a whole Spark application, on a machine that has other things to do."""
+Printed = Callable[..., list[str]]
 
-pytestmark = pytest.mark.timeout(WAIT_S + 40)
+pytestmark = pytest.mark.timeout(240)
 
 
-def printed(folder: Path, name: str, *arguments: str) -> list[str]:
-    """What an example prints; Spark and the job may have things to say on the other stream."""
-    ended = run(*example(name, *arguments), state=folder, cwd=folder, timeout_s=WAIT_S)
-    assert ended.code == 0, ended
-    return ended.out.splitlines()
+@pytest.fixture(scope="module")
+def session() -> Iterator[None]:
+    """Spark, for as long as the examples run."""
+    with open_session("tests", SparkOptions("local[6]", SMALL)):
+        yield
+
+
+@pytest.fixture
+def printed(
+    session: None, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Printed:
+    """What an example prints; Spark and the job may have things to say on the other stream.
+
+    Paths that it is given are whole: Java is in the directory that it was started in, perhaps by another test.
+    """
+
+    def run_example(name: str, *arguments: str) -> list[str]:
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(ROOT / "examples" / name), run_name="__main__")
+        assert ended.value.code == 0
+        return capsys.readouterr().out.splitlines()
+
+    return run_example
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
@@ -38,11 +65,11 @@ def revenues(lines: list[str]) -> dict[str, Decimal]:
     return {product: Decimal(amount.replace(",", "")) for product, amount in map(str.split, lines)}
 
 
-def test_files_that_arrive_are_added_up(tmp_path: Path):
-    *shown, compared = printed(tmp_path, "spark_files.py", "--files", "3")
+def test_files_that_arrive_are_added_up(folder: Path, printed: Printed):
+    *shown, compared = printed("spark_files.py", "--files", "3", "--output", str(folder / "orders"))
     assert compared.split(maxsplit=2) == ["differences", "0", "(against Spark's own sum over 600 orders)"]
     sums: Counter[str] = Counter()
-    for file in (tmp_path / "build" / "orders").glob("*.csv"):
+    for file in (folder / "orders").glob("*.csv"):
         for product, quantity, price in (line.split(",") for line in file.read_text().splitlines()):
             sums[product] += int(quantity) * int(price.replace(".", ""))
     assert revenues(shown) == {product: Decimal(cents) / 100 for product, cents in sums.items()}
@@ -54,9 +81,9 @@ def test_a_directory_that_is_not_there(tmp_path: Path):
     assert ended.err.endswith("spark_files.py: error: there is no directory mine\n")
 
 
-def test_each_event_comes_through_once_and_ids_are_forgotten(tmp_path: Path):
-    lines = printed(tmp_path, "deduplicate.py", "--batches", "6")
-    sent = events(tmp_path / "build" / "deduplicate" / "events")
+def test_each_event_comes_through_once_and_ids_are_forgotten(folder: Path, printed: Printed):
+    lines = printed("deduplicate.py", "--batches", "6", "--output", str(folder / "deduplicate"))
+    sent = events(folder / "deduplicate" / "events")
     assert lines == [
         f"events          {len(sent):>8,}",
         f"unique          {len({event['id'] for event in sent}):>8,}",
@@ -66,9 +93,9 @@ def test_each_event_comes_through_once_and_ids_are_forgotten(tmp_path: Path):
     assert len(sent) > 6 * 300 == len({event["id"] for event in sent})
 
 
-def test_sessions_are_those_that_spark_finds(tmp_path: Path):
-    lines = printed(tmp_path, "sessions.py", "--hours", "6")
-    clicks = events(tmp_path / "build" / "sessions" / "clicks")
+def test_sessions_are_those_that_spark_finds(folder: Path, printed: Printed):
+    lines = printed("sessions.py", "--hours", "6", "--output", str(folder / "sessions"))
+    clicks = events(folder / "sessions" / "clicks")
     times: dict[str, list[datetime]] = defaultdict(list)
     for click in clicks:
         times[click["user"]].append(datetime.fromisoformat(click["at"]))
@@ -82,8 +109,8 @@ def test_sessions_are_those_that_spark_finds(tmp_path: Path):
     assert re.fullmatch(r"\|user-\d+ *\|2026-03-01 [\d:]{8}\|2026-03-01 [\d:]{8}\|\d+ *\|", lines[6]), lines
 
 
-def test_a_job_within_a_script_is_scaled_and_has_dead_letters(tmp_path: Path):
-    assert printed(tmp_path, "embedded.py") == [
+def test_a_job_within_a_script_is_scaled_and_has_dead_letters(printed: Printed):
+    assert printed("embedded.py") == [
         "processes     3, and 85 bins have moved to the third",
         "dead letters  Row(line='sensor-0,?', reason=\"ValueError: invalid literal for int() with base 10: '?'\")",
         "differences   0   (against Spark's own groupBy and max)",
