@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from framework.dataflow.pact import Pipeline
 from framework.dataflow.scope import Outlet, Scope
+from framework.errors import GraphError
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -22,6 +23,12 @@ def concat(stream: Stream[T], *others: Stream[T], name: str = "concat") -> Strea
     >>> example(lambda scope: to_stream(scope, [1]).concat(to_stream(scope, [2])).extract()).rows()
     [1, 2]
     """
+    for other in others:
+        if not isinstance(other, type(stream)):
+            raise GraphError(
+                f"operator {name!r} cannot put rows and columns together; turn the columns into rows with "
+                f"`.to_rows()`, or the rows into columns with `.to_columns(schema)`"
+            )
     return type(stream)(merge(stream.scope, [stream.outlet, *(other.outlet for other in others)], name))
 
 

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from framework.errors import ConfigError
+from framework.wire.container import Container
 from operators.flow import Flow
 from operators.steward import Steward
 from routing.control.arguments import hint
@@ -39,19 +40,19 @@ def drive(flow: Flow, feed: Callable[[Flow], None]) -> None:
     flow.end_commands()
 
 
-def feed_from(sources: Mapping[str, Iterator[list[Any]]], flow: Flow) -> None:
-    """Feed the inputs, one list per epoch, until their sources have ended; an input without a source is closed."""
+def feed_from(sources: Mapping[str, Iterator[Container]], flow: Flow) -> None:
+    """Feed the inputs, one container per epoch, until their sources have ended; an input without a source is closed."""
     worker, open_inputs = flow.worker, dict(flow.inputs)
     for name in flow.inputs.keys() - sources.keys():
         open_inputs.pop(name).close()
     epoch = max((input.time for input in open_inputs.values()), default=0)
     while open_inputs:
         for name, input in list(open_inputs.items()):
-            rows = next(sources[name], None)
-            if rows is None:
+            container = next(sources[name], None)
+            if container is None:
                 open_inputs.pop(name).close()
             else:
-                input.send_batch(rows)
+                input.send_container(container)
         if not open_inputs:
             break
         epoch += 1

@@ -17,9 +17,13 @@ from operators.probe import Probe
 from operators.schema import Schema
 from operators.steward import Steward
 from operators.stream import Stream
+from operators.to_rows import rows_from_columns
 from routing.commands import Control, Instruction
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from operators.columns.stream import Columns
     from operators.serving import Serving
 
 Receiver = Callable[[int, Sequence[Any]], None]
@@ -35,6 +39,8 @@ class Flow:
         self.worker = worker
         self.scope = scope
         self.inputs: dict[str, Input[Any]] = {}
+        self.column_inputs: dict[str, pa.Schema] = {}
+        """The schemas of those inputs that take columns."""
         self.outputs: list[str] = []
         self.probe = Probe()
         self.control: ControlInput | None = None
@@ -57,28 +63,49 @@ class Flow:
         `schema` is what it takes from Spark (see `operators.schema`); without one it takes any. A record of one column
         is the column's value, one of several a tuple. Fed with files, a record is a line.
         """
+        dealt = self._dealt(name)
+        if self.serving is None:
+            return dealt
+        self.serving.input(name, schema)
+        return rows_from_columns(dealt)
+
+    def input_columns(self, name: str, schema: Schema) -> Columns:
+        """The stream of columns that come in under `name`, dealt out to all workers, whichever of them is fed.
+
+        Fed with files, it has one column of text, and a row is a line.
+        """
+        from operators.columns.stream import Columns
+        from operators.schema import arrow_schema
+
+        self.column_inputs[name] = arrow_schema(schema)
+        dealt = self._dealt(name)
+        if self.serving is not None:
+            self.serving.input(name, schema)
+        return Columns(dealt.outlet, self.column_inputs[name])
+
+    def _dealt(self, name: str) -> Stream[Any]:
         if name in self.inputs:
             raise DuplicateName(
                 f"this job has an input {name!r} already; call flow.input once and use its stream twice"
             )
         self.inputs[name] = Input(name)
-        dealt = self.inputs[name].stream(self.scope).deal()
-        return dealt if self.serving is None else self.serving.input(name, dealt, schema)
+        return self.inputs[name].stream(self.scope).deal()
 
-    def output(self, name: str, stream: Stream[Any], schema: Schema | None = None) -> None:
-        """Let the records of `stream` go out under `name`; `schema` is what Spark reads them as."""
+    def output(self, name: str, stream: Stream[Any] | Columns, schema: Schema | None = None) -> None:
+        """Let the records of `stream` go out under `name`; `schema` is what Spark reads them as, if they are rows."""
         if name in self.outputs:
             raise DuplicateName(f"this job has an output {name!r} already; concat the streams, or choose another name")
         self.outputs.append(name)
         if self.serving is not None and self.serving.output(name, stream.probe(self.probe), schema):
             return
         receive = self._receivers(name)
+        rows = stream if isinstance(stream, Stream) else stream.to_rows()
 
         def pass_on(time: Time, rows: Any) -> None:
             assert isinstance(time, int), time
             receive(time, rows)
 
-        stream.inspect_batch(pass_on).probe(self.probe)
+        rows.inspect_batch(pass_on).probe(self.probe)
 
     def commands(self) -> Stream[Control]:
         """The job's own control stream, on all workers; stateful operators without another one listen to it."""

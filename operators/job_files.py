@@ -19,6 +19,7 @@ from framework.launch.config import add_flags, config_from_flags
 from framework.launch.execute import execute_from_args
 from framework.launch.spark_run import execute_on_spark
 from framework.launch.spark_session import add_spark_flags, options_from_flags
+from framework.wire.container import Container
 from framework.worker.worker import Worker
 from operators.drive import check_names, drive, feed_from
 from operators.flow import Flow, Receiver
@@ -95,7 +96,15 @@ class JobProgram:
             names = " ".join(f"--input {name}=FILE" for name in flow.inputs)
             raise ConfigError(f"nothing feeds this job; give {names}, or --serve, for Spark to feed it")
         fed = self.inputs if flow.commanding else {}
-        feed_from({name: lines(Path(path), lines_max=self.epoch_lines) for name, path in fed.items()}, flow)
+        feed_from({name: self._source(flow, name, Path(path)) for name, path in fed.items()}, flow)
+
+    def _source(self, flow: Flow, name: str, path: Path) -> Iterator[Container]:
+        schema = flow.column_inputs.get(name)
+        if schema is None:
+            return lines(path, lines_max=self.epoch_lines)
+        from operators.columns.text import line_batches
+
+        return line_batches(path, schema, lines_max=self.epoch_lines, where=f"input {name!r}")
 
 
 def run_from_args(job: Job, argv: Sequence[str] | None, plane: JobControl | None = None) -> None:

@@ -12,13 +12,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from framework.dataflow.scope import Scope
+from framework.dataflow.scope import Outlet, Scope
 from framework.errors import GraphError
 from routing.bins import Bins
 from routing.commands import Control
 from routing.host import Logic
 from routing.options import BinOptions
-from routing.stateful import ByHash, OnBins, Placement
+from routing.stateful import ByHash, Keying, OnBins, Placement, RowKey
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -54,17 +54,33 @@ def place(
     name: str,
 ) -> Stream[Any]:
     """Run what `make` makes on the records of `streams`, each with the function that gives a record's key."""
-    first, _ = streams[0]
-    if first.scope.domain.depth:
+    return type(streams[0][0])(
+        place_keyed(
+            [(stream.outlet, RowKey(key)) for stream, key in streams], make, control=control, options=options, name=name
+        )
+    )
+
+
+def place_keyed(
+    streams: Sequence[tuple[Outlet, Keying]],
+    make: Callable[[], Logic],
+    *,
+    control: Stream[Control] | None,
+    options: BinOptions,
+    name: str,
+) -> Outlet:
+    """Run what `make` makes on the records of `streams`, whatever these carry."""
+    scope = streams[0][0].scope
+    if scope.domain.depth:
         raise GraphError(
             f"operator {name!r} keeps state by epochs and works in a dataflow's outermost scope, not in iterations; "
             f"use it around the loop, or `state_machine` within"
         )
-    commands = _implied_in(first.scope) if control is None else control
+    commands = _implied_in(scope) if control is None else control
     placement: Placement = (
         ByHash(Bins(options.bins)) if commands is None else OnBins(commands.outlet, options, implied=control is None)
     )
-    return type(first)(placement.place([(stream.outlet, key) for stream, key in streams], make(), name))
+    return placement.place(streams, make(), name)
 
 
 def _implied_in(scope: Scope) -> Stream[Control] | None:

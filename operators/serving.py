@@ -23,13 +23,14 @@ from operators.portal.outbox import Outbox
 from operators.portal.portal import Portal
 from operators.portal.server import Server
 from operators.schema import Schema, arrow_schema
+from operators.stream import Stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from operators.columns.stream import Columns
     from operators.flow import Flow
     from operators.input import Input
-    from operators.stream import Stream
 
 LINGER_S = 0.1
 """How often a job that has ended looks whether its outputs have been read."""
@@ -54,16 +55,19 @@ class Serving:
 
     # While the dataflow is built
 
-    def input(self, name: str, columns: Stream[Any], schema: Schema | None) -> Stream[Any]:
-        """The records of an input that is fed with columns."""
+    def input(self, name: str, schema: Schema | None) -> None:
+        """Open an input, which is fed with columns."""
         self._inputs[name] = None if schema is None else arrow_schema(schema)
         self._intakes[name] = Intake(name)
-        return columns.to_rows()
 
-    def output(self, name: str, stream: Stream[Any], schema: Schema | None) -> bool:
+    def output(self, name: str, stream: Stream[Any] | Columns, schema: Schema | None) -> bool:
         """Keep what comes out for its readers; whether this output is open."""
+        from operators.columns.stream import Columns
+
         if name in self._but:
             return False
+        if isinstance(stream, Columns):
+            schema = stream.schema
         if schema is None:
             raise GraphError(
                 f"output {name!r} has no schema, and others cannot read it; "
@@ -72,8 +76,9 @@ class Serving:
         columns = arrow_schema(schema)
         self._outputs[name] = columns
         self._outboxes[name] = Outbox(name)
-        gathered = stream.to_columns(columns, name=f"output {name}")
-        gathered.sink(partial(self._keep, name), pact=Gather(self._worker.members.workers[0]), name=f"keep {name}")
+        gathered = stream if isinstance(stream, Columns) else stream.to_columns(columns, name=f"output {name}")
+        first = self._worker.members.workers[0]
+        Stream[Any](gathered.outlet).sink(partial(self._keep, name), pact=Gather(first), name=f"keep {name}")
         return True
 
     def _keep(self, name: str, input: InputHandle) -> None:
@@ -134,8 +139,10 @@ class Serving:
 
         input = flow.inputs[release.input]
         input.advance_to(release.epoch)
+        schema = flow.column_inputs.get(release.input)
         for parcel in release.parcels:
-            input.send_container(decode_batch(self.portal.depot.fetch(parcel)))
+            batch = decode_batch(self.portal.depot.fetch(parcel))
+            input.send_container(batch if schema is None or batch.schema.equals(schema) else batch.cast(schema))
             self.portal.depot.drop(parcel)
         input.advance_to(release.epoch + 1)
         flow.advance_control_to(release.epoch + 1)

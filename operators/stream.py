@@ -41,7 +41,6 @@ from operators.stateful_join import stateful_join
 from operators.stateful_state_machine import stateful_state_machine
 from operators.stateful_unary import stateful_unary, stateful_unary_input
 from operators.to_columns import to_columns
-from operators.to_rows import to_rows
 from operators.tumbling_window import tumbling_window
 from operators.unary import unary, unary_frontier, unary_notify
 from operators.verify import verify
@@ -73,7 +72,6 @@ class Stream(Generic[T]):
 
     # Rows and columns
     to_columns = to_columns
-    to_rows = to_rows
 
     # Streams out of streams
     concat = concat

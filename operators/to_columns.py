@@ -8,10 +8,11 @@ from framework.dataflow.handle import InputHandle, OutputHandle
 from operators.schema import Schema, arrow_schema, batch_of
 
 if TYPE_CHECKING:
+    from operators.columns.stream import Columns
     from operators.stream import Stream
 
 
-def to_columns(stream: Stream[Any], schema: Schema, *, name: str = "to_columns") -> Stream[Any]:
+def to_columns(stream: Stream[Any], schema: Schema, *, name: str = "to_columns") -> Columns:
     """Turn records into Arrow batches of `schema`; a record that does not fit is `RecordUnfit`.
 
     >>> from framework.launch.execute import example
@@ -22,10 +23,12 @@ def to_columns(stream: Stream[Any], schema: Schema, *, name: str = "to_columns")
     >>> example(build)
     0 {'word': ['tea', 'milk']}
     """
+    from operators.columns.stream import Columns
+
     columns = arrow_schema(schema)
 
     def logic(input: InputHandle, output: OutputHandle) -> None:
         for capability, rows in input:
             output.session(capability).give_container(batch_of(rows, columns, f"operator {name!r}"))
 
-    return stream.unary(logic, name=name)
+    return Columns(stream.unary(logic, name=name).outlet, columns)

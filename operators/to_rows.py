@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from framework.dataflow.handle import InputHandle, OutputHandle
+from framework.dataflow.pact import Pipeline
 from operators.schema import rows_of
 
 if TYPE_CHECKING:
+    from operators.columns.stream import Columns
     from operators.stream import Stream
 
 
-def to_rows(stream: Stream[Any], *, name: str = "to_rows") -> Stream[Any]:
+def rows_from_columns(columns: Columns | Stream[Any], *, name: str = "to_rows") -> Stream[Any]:
     """Turn Arrow batches into records: the value of the one column, or a tuple of those of several.
 
     >>> from framework.launch.execute import example
@@ -24,9 +25,15 @@ def to_rows(stream: Stream[Any], *, name: str = "to_rows") -> Stream[Any]:
     ... ).rows()
     [('tea', 2), ('milk', 1)]
     """
+    from operators.stream import Stream
 
-    def logic(input: InputHandle, output: OutputHandle) -> None:
+    builder = columns.scope.operator(name)
+    input = builder.input(columns.outlet, Pipeline())
+    output, outlet = builder.output()
+
+    def logic() -> None:
         for capability, batch in input:
             output.session(capability).give_container(rows_of(batch))
 
-    return stream.unary(logic, name=name)
+    builder.build(lambda _: logic, notify=False)
+    return Stream(outlet)

@@ -14,6 +14,9 @@ float
 float                     4     IEEE 754 double, little-endian; there is one NaN
 None                      5     none
 tuple                     6     the hashes of its items, each in 8 bytes, little-endian
+date                      7     days since 1970-01-01, as an int
+datetime without a zone   8     microseconds since 1970-01-01, as an int
+datetime with one         9     microseconds since 1970-01-01 in UTC, as an int
 ========================  ====  =======================================================================
 
 Where a key was routed is written into stores and manifests: nothing here may ever change.
@@ -21,6 +24,7 @@ Where a key was routed is written into stores and manifests: nothing here may ev
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, timedelta
 from math import nan
 from struct import pack
 from typing import Any
@@ -35,6 +39,14 @@ INT_SEED = 3
 FLOAT_SEED = 4
 NONE_SEED = 5
 TUPLE_SEED = 6
+DATE_SEED = 7
+NAIVE_SEED = 8
+ZONED_SEED = 9
+
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_EPOCH = datetime(1970, 1, 1)
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class UnsupportedKey(UserError):
@@ -59,10 +71,10 @@ def stable_hash(key: Any) -> int:
     return _hash_other(key)
 
 
-def _hash_int(key: int) -> int:
+def _hash_int(key: int, seed: int = INT_SEED) -> int:
     # One bit more than the magnitude for the sign; -(2**63) also fits 8 bytes, being its own complement.
     size = max(8, ((~key if key < 0 else key).bit_length() + 8) // 8)
-    return xxh64_intdigest(key.to_bytes(size, "little", signed=True), INT_SEED)
+    return xxh64_intdigest(key.to_bytes(size, "little", signed=True), seed)
 
 
 def _hash_other(key: Any) -> int:
@@ -78,9 +90,15 @@ def _hash_other(key: Any) -> int:
             return xxh64_intdigest(key, BYTES_SEED)
         case None:
             return xxh64_intdigest(b"", NONE_SEED)
+        case datetime():
+            if key.utcoffset() is None:
+                return _hash_int((key.replace(tzinfo=None) - _EPOCH) // _MICROSECOND, NAIVE_SEED)
+            return _hash_int((key - _EPOCH_UTC) // _MICROSECOND, ZONED_SEED)
+        case date():
+            return _hash_int(key.toordinal() - _EPOCH_DAY, DATE_SEED)
     raise UnsupportedKey(
         f"{key!r} is a {type(key).__qualname__}, which has no stable hash; make the key a str, bytes, int, float, "
-        f"bool, None or a tuple of these, for instance `.isoformat()` of a date or `tuple(...)` of a list"
+        f"bool, date, datetime, None or a tuple of these, for instance `tuple(...)` of a list"
     )
 
 

@@ -15,6 +15,7 @@ from framework.dataflow.capability import Capability, InputCapability
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.operator import BuiltOperator
 from framework.wire import codec
+from framework.wire.container import Container
 from routing.migration import Chunk, PutOff, Shelf, StateMessage, acknowledge, size_of
 from routing.pending import Pending
 
@@ -30,10 +31,10 @@ class Logic(Protocol):
     def pending(self) -> Pending:
         """What its bins have put off."""
 
-    def apply(self, port: int, time: int, rows: list[Any]) -> list[Any]:
-        """Apply records of an input, all at `time`; return what they result in."""
+    def apply(self, port: int, time: int, rows: Any) -> Container:
+        """Apply a container of an input, all at `time`; return what it results in."""
 
-    def call_up(self, time: int) -> list[Any]:
+    def call_up(self, time: int) -> Container:
         """Do what was put off until `time`, which is complete; return what that results in."""
 
 
@@ -55,7 +56,7 @@ class Host:
         self._state = state
         self._output = output
         self._acks = acks
-        self._early: dict[int, tuple[Capability, list[tuple[int, list[Any]]]]] = {}
+        self._early: dict[int, tuple[Capability, list[tuple[int, Container]]]] = {}
         self._early_times: list[int] = []
         self._held: dict[int, Capability] = {}
         self.received_bytes = 0

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from framework.dataflow.builder import OperatorBuilder
 from framework.dataflow.handle import InputHandle, OutputHandle
-from framework.dataflow.pact import Direct, Fixed, Pipeline
+from framework.dataflow.pact import Direct, Fixed, Pact, Pipeline
 from framework.dataflow.scope import Outlet
 from framework.errors import GraphError
 from framework.membership import WorkerId
@@ -39,6 +39,29 @@ from routing.router import Router
 Key = Callable[[Any], Any]
 
 
+class Keying(Protocol):
+    """How the records of a stream come to where their keys are."""
+
+    def by_bin(self, router: Router, bins: Bins) -> Pact:
+        """To the owner of a record's bin at its time."""
+
+    def by_hash(self, bins: Bins) -> Pact:
+        """To the first owner of a record's bin."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowKey:
+    """A function gives a record's key."""
+
+    key: Key
+
+    def by_bin(self, router: Router, bins: Bins) -> Pact:
+        return ByBin(router, bins, self.key)
+
+    def by_hash(self, bins: Bins) -> Pact:
+        return Fixed(_bin_of(bins, self.key))
+
+
 @dataclass(frozen=True, slots=True)
 class OnBins:
     """Place an operator's keys on bins that control commands can move."""
@@ -48,7 +71,7 @@ class OnBins:
     implied: bool = False
     """Whether `control` is a job's own, which the operator listens to without having been told."""
 
-    def place(self, streams: Sequence[tuple[Outlet, Key]], logic: Logic, name: str) -> Outlet:
+    def place(self, streams: Sequence[tuple[Outlet, Keying]], logic: Logic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`, which are of a scope whose times are epochs."""
         scope, options, bins = streams[0][0].scope, self.options, Bins(self.options.bins)
         worker = scope.worker
@@ -65,8 +88,8 @@ class OnBins:
             in_flight_bytes_max=options.in_flight_bytes_max,
         )
         routing = _Routing.build(scope.operator(f"{name}: route"), [outlet for outlet, _ in streams], self.control)
-        keys = [key for _, key in streams]
-        hosting = _Hosting.build(scope.operator(name), logic, routing, [ByBin(router, bins, key) for key in keys])
+        pacts = [keying.by_bin(router, bins) for _, keying in streams]
+        hosting = _Hosting.build(scope.operator(name), logic, routing, pacts)
         routing.builder.attach(routing.inputs.feedback, hosting.results, Pipeline())
         routing.builder.attach(routing.inputs.acks, hosting.acks, Direct(_target))
         forwarder = Forwarder(
@@ -122,10 +145,10 @@ class ByHash:
 
     bins: Bins
 
-    def place(self, streams: Sequence[tuple[Outlet, Key]], logic: Logic, name: str) -> Outlet:
+    def place(self, streams: Sequence[tuple[Outlet, Keying]], logic: Logic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`."""
         builder = streams[0][0].scope.operator(name)
-        data = [builder.input(outlet, Fixed(_bin_of(self.bins, key))) for outlet, key in streams]
+        data = [builder.input(outlet, keying.by_hash(self.bins)) for outlet, keying in streams]
         output, results = builder.output()
         host = Host(builder.operator, logic, data, None, output, None)
         builder.build(lambda _: host.activate)
@@ -189,7 +212,7 @@ class _Hosting:
     acks: Outlet
 
     @staticmethod
-    def build(builder: OperatorBuilder, logic: Logic, routing: _Routing, pacts: Sequence[ByBin]) -> _Hosting:
+    def build(builder: OperatorBuilder, logic: Logic, routing: _Routing, pacts: Sequence[Pact]) -> _Hosting:
         data_in = [builder.input(outlet, pact) for outlet, pact in zip(routing.routed, pacts, strict=True)]
         state_in = builder.input(routing.state, Direct(_target))
         results_out, results = builder.output()

@@ -6,6 +6,7 @@ Keys that Python's dictionaries take for the same have the same bytes, as they h
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from struct import Struct
 from typing import Any
 
@@ -58,6 +59,8 @@ def _plain(key: Any) -> Any:
             return int(key) if key.is_integer() else float(key)
         case str():
             return str.__str__(key)
+        case datetime():
+            return (key if key.utcoffset() is None else key.astimezone(UTC)).replace(fold=0)
         case bytes():
             return bytes(key)
         case tuple():

@@ -28,7 +28,7 @@ from routing.commands import Instruction, Map, Move, Noop
 from routing.forwarder import Report
 from routing.host import Logic
 from routing.router import Installation
-from routing.stateful import OnBins
+from routing.stateful import OnBins, RowKey
 from routing.store.keyed import StoreMaker
 from routing.store.memory import MemoryStore
 from routing.store.rocks import RocksStore
@@ -191,7 +191,9 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
                 shape.in_flight_bytes_max,
             )
             placed = OnBins(control.stream(scope).broadcast().outlet, options)
-            outlet = placed.place([(stream.outlet, _key) for stream in streams], _logic(shape.kind, options), "bins")
+            outlet = placed.place(
+                [(stream.outlet, RowKey(_key)) for stream in streams], _logic(shape.kind, options), "bins"
+            )
             Stream[Any](outlet).inspect_time(keep)
         yield
         for epoch in range(shape.epochs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 from fractions import Fraction
@@ -43,6 +43,10 @@ GOLDEN: list[tuple[Any, int]] = [
     (("tea", 1), 4400225613045518394),
     ((("a", None), 2.5, b"x"), 16750065795299391135),
     (float("nan"), 3697216748941550559),
+    (date(2020, 2, 29), 9233608716257522299),
+    (date(1, 1, 1), 2839443231827169486),
+    (datetime(2020, 2, 29, 12, 30, 1, 5), 4867782309023860430),
+    (datetime(1900, 1, 1, tzinfo=UTC), 11369411694119537476),
 ]
 
 SCALARS = st.one_of(st.text(), st.binary(), st.integers(), st.floats(), st.booleans(), st.none())
@@ -131,6 +135,14 @@ def test_different_keys_hash_apart(keys: list[Any]):
     assert len({stable_hash(key) for key in keys}) == len(keys)
 
 
+def test_the_same_moment_hashes_alike_in_all_zones_and_apart_from_a_day_and_a_clock_without_a_zone():
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert stable_hash(noon) == stable_hash(noon.astimezone(timezone(timedelta(hours=5))))
+    day = datetime(2026, 3, 1)
+    assert len({stable_hash(key) for key in (day, day.replace(tzinfo=UTC), day.date())}) == 3
+    assert stable_hash(day.replace(fold=1)) == stable_hash(day)
+
+
 def test_another_process_agrees():
     """Python's own hash of a string is salted per process."""
     code = "from routing.hashing import stable_hash; print(stable_hash(('tea', 7, None, 2.5)))"
@@ -139,7 +151,7 @@ def test_another_process_agrees():
 
 
 @pytest.mark.parametrize(
-    "key", [[1], {"a": 1}, {1}, frozenset([1]), date(2020, 1, 1), Decimal(1), Fraction(1, 2), 1j, object(), ("a", [1])]
+    "key", [[1], {"a": 1}, {1}, frozenset([1]), time(1, 2), Decimal(1), Fraction(1, 2), 1j, object(), ("a", [1])]
 )
 def test_a_key_without_a_stable_hash(key: Any):
     with pytest.raises(UnsupportedKey, match="which has no stable hash; make the key a str, bytes, int"):

@@ -1,0 +1,56 @@
+"""What a compiled fold returns, made what its columns are declared to be; what would change its value is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core.errors import TypingError
+from numba.extending import overload
+
+
+def as_int64(value: Any) -> Any:
+    """An integer, or a truth value."""
+    raise AssertionError(value)
+
+
+def as_float64(value: Any) -> Any:
+    """A number."""
+    raise AssertionError(value)
+
+
+def as_bool(value: Any) -> Any:
+    """A truth value."""
+    raise AssertionError(value)
+
+
+@overload(as_int64)
+def _as_int64(value):
+    if isinstance(value, types.Boolean) or (isinstance(value, types.Integer) and value.signed):
+        return lambda value: np.int64(value)
+    raise TypingError(f"a column declared as an integer is given {_named(value)}")
+
+
+@overload(as_float64)
+def _as_float64(value):
+    if isinstance(value, types.Float | types.Integer | types.Boolean):
+        return lambda value: np.float64(value)
+    raise TypingError(f"a column declared as a float is given {_named(value)}")
+
+
+@overload(as_bool)
+def _as_bool(value):
+    if isinstance(value, types.Boolean):
+        return lambda value: value
+    raise TypingError(f"a column declared as a truth value is given {_named(value)}")
+
+
+def _named(value: Any) -> str:
+    if isinstance(value, types.Float):
+        return "a float"
+    if isinstance(value, types.Integer):
+        return "an integer"
+    if isinstance(value, types.NoneType):
+        return "None, or part of a key that is not a number"
+    return f"a {value}"

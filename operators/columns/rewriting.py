@@ -1,0 +1,357 @@
+"""A fold, as its author wrote it, turned into source that compiles: it returns numbers, and neither keys nor lists.
+
+    def count(word, n, total):              def fold(word, n, total):
+        total += n                              total += n
+        return total, [(word, total)]    →      return 1, True, (as_int64(total),), (None, as_int64(total))
+
+That is: how many outputs there are, whether the key keeps a state, the state, and the outputs, as many as there may be.
+Where an output has the key there is nothing: it is taken from the batch.
+
+The source stands for itself: constants that the fold refers to are written into it, and so are functions that it calls.
+Hence two folds with the same source are the same, and what the compiler made of one can be kept.
+
+Before each statement there is a string with the number of the author's line, for messages.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import math
+import textwrap
+import types
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from operators.columns.errors import FoldNotCompiled
+from operators.fold import DISCARD
+
+MARK = "line "
+NOTHING = {"as_int64": "np.int64(0)", "as_float64": "0.0", "as_bool": "False"}
+"""What stands where there is no output."""
+
+_CONSTANTS = (bool, int, float, str, bytes, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a function stands."""
+
+    function: Callable[..., Any]
+    file: str
+    first_line: int
+    tree: ast.FunctionDef
+
+    @staticmethod
+    def of(function: Any) -> Source:
+        """The source of a function that was written with `def`."""
+        name = getattr(function, "__name__", repr(function))
+        if not isinstance(function, types.FunctionType) or name == "<lambda>":
+            raise FoldNotCompiled(
+                f"{name} is not a function written with `def`, and only such are compiled; write one, or use rows"
+            )
+        try:
+            lines, first = inspect.getsourcelines(function)
+        except (OSError, TypeError) as error:
+            raise FoldNotCompiled(
+                f"the source of {name} is not to be found, and cannot be compiled; write it in a file, or use rows"
+            ) from error
+        module = ast.parse(textwrap.dedent("".join(lines)))
+        [tree] = module.body
+        assert isinstance(tree, ast.FunctionDef), tree
+        return Source(function, inspect.getsourcefile(function) or "?", first, tree)
+
+    def refuse(self, node: ast.AST | int, reason: str) -> FoldNotCompiled:
+        """Say which line cannot be compiled, and why."""
+        line = node if isinstance(node, int) else getattr(node, "lineno", 1)
+        return FoldNotCompiled(
+            f"{self.file}:{self.first_line + line - 1}: {self.quoted(line)}\n"
+            f"  cannot be compiled: {reason}\n"
+            f"  write it otherwise, or let the job use rows here: .to_rows(), then the same fold"
+        )
+
+    def quoted(self, line: int) -> str:
+        """The author's line, counted from the function's first."""
+        lines, _ = inspect.getsourcelines(self.function)
+        return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+
+@dataclass(slots=True)
+class Rewritten:
+    """A fold in the form that compiles."""
+
+    text: str
+    echoes: dict[int, int]
+    """Which columns of the outputs are columns of the key, and which."""
+    outputs_max: int
+    """How many records it returns at most."""
+    always_one: bool
+    """Whether it returns exactly one each time."""
+
+
+@dataclass(slots=True)
+class Rewriter:
+    """Turns one fold into source; once."""
+
+    source: Source
+    states: Sequence[str]
+    """What makes a value one of each column of the state: names of functions."""
+    outputs: Sequence[str]
+    """The same of the outputs."""
+    key_size: int
+    """How many columns the key has."""
+    echoes: dict[int, int] = field(default_factory=dict)
+    aliases: dict[str, int] = field(default_factory=dict)
+    """Names that stand for a column of the key."""
+    counts: set[int] = field(default_factory=set)
+    """How many outputs there are where it returns."""
+    _key: str = ""
+    _state: str = ""
+
+    def rewrite(self) -> Rewritten:
+        """The source of the fold, and of what it refers to."""
+        tree, source = self.source.tree, self.source
+        arguments = tree.args
+        names = [argument.arg for argument in arguments.args]
+        if len(names) != 3 or arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
+            raise source.refuse(tree, "a fold takes three arguments: key, value, state")
+        self._key, _, self._state = names
+        self._find_echoes(tree)
+        self._count(tree)
+        body = self._block(tree.body)
+        if not self.counts:
+            raise source.refuse(tree, "it returns nothing; return the new state and a list of outputs")
+        before: list[ast.stmt] = [ast.parse(f"_before = {self._state}").body[0]]
+        [function] = ast.parse(f"@inlined\ndef fold({', '.join(names)}): pass").body
+        assert isinstance(function, ast.FunctionDef), function
+        function.body = before + body
+        text = ast.unparse(ast.fix_missing_locations(ast.Module([function], [])))
+        return Rewritten(text + "\n", dict(self.echoes), max(self.counts), self.counts == {1})
+
+    # Statements
+
+    def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        found: list[ast.stmt] = []
+        for statement in statements:
+            found.append(ast.Expr(ast.Constant(f"{MARK}{statement.lineno}")))
+            found += self._statement(statement)
+        return found
+
+    def _statement(self, statement: ast.stmt) -> list[ast.stmt]:
+        match statement:
+            case ast.Return():
+                return self._return(statement)
+            case ast.If() | ast.For() | ast.While():
+                statement.body = self._block(statement.body)
+                statement.orelse = self._block(statement.orelse)
+            case ast.FunctionDef() | ast.ClassDef() | ast.With() | ast.Try() | ast.Import() | ast.ImportFrom():
+                raise self.source.refuse(statement, f"`{type(statement).__name__.lower()}` has no place in a fold")
+            case ast.Global() | ast.Nonlocal():
+                raise self.source.refuse(statement, "a fold keeps nothing but its state")
+        return [statement]
+
+    def _find_echoes(self, tree: ast.FunctionDef) -> None:
+        """See which names stand for columns of the key: `user, item = key`."""
+        for statement in ast.walk(tree):
+            match statement:
+                case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Name(id=self._key)):
+                    for index, target in enumerate(targets):
+                        if isinstance(target, ast.Name):
+                            self.aliases[target.id] = index
+        if self.key_size == 1:
+            self.aliases = {self._key: 0}
+
+    def _echo(self, node: ast.expr) -> int | None:
+        match node:
+            case ast.Name(id=name) if name in self.aliases:
+                return self.aliases[name]
+            case ast.Subscript(value=ast.Name(id=self._key), slice=ast.Constant(value=int(index))) if self.key_size > 1:
+                return index
+        return None
+
+    # What is returned
+
+    def _count(self, tree: ast.FunctionDef) -> None:
+        """See how many outputs there are at each return."""
+        for statement in ast.walk(tree):
+            if isinstance(statement, ast.Return):
+                for listed in self._lists(statement, self._parts(statement)[1]):
+                    self.counts.add(len(listed.elts))
+                    for element in listed.elts:
+                        self._note_echoes(statement, element)
+
+    def _parts(self, statement: ast.Return) -> tuple[ast.expr, ast.expr]:
+        match statement.value:
+            case ast.Tuple(elts=[state, listed]):
+                return state, listed
+        raise self.source.refuse(
+            statement, "a fold returns two things, the new state and a list of outputs: `return state, [output]`"
+        )
+
+    def _lists(self, statement: ast.Return, listed: ast.expr) -> list[ast.List]:
+        match listed:
+            case ast.List(elts=elements) if not any(isinstance(element, ast.Starred) for element in elements):
+                return [listed]
+            case ast.IfExp(body=body, orelse=orelse):
+                return [*self._lists(statement, body), *self._lists(statement, orelse)]
+        raise self.source.refuse(
+            statement, "outputs are listed where they are returned: `[]`, `[one]`, or `[one] if condition else []`"
+        )
+
+    def _note_echoes(self, statement: ast.Return, element: ast.expr) -> None:
+        values = element.elts if isinstance(element, ast.Tuple) else [element]
+        if isinstance(element, ast.Tuple) and len(values) != len(self.outputs):
+            raise self.source.refuse(
+                statement, f"an output of {len(values)} values does not fit the {len(self.outputs)} columns of `output`"
+            )
+        for index, value in enumerate(values):
+            echo = self._echo(value)
+            if echo is not None:
+                self.echoes.setdefault(index, echo)
+        for index, value in enumerate(values):
+            if self.echoes.get(index) != self._echo(value):
+                raise self.source.refuse(
+                    statement, f"column {index} of the output is part of the key in one place, and not in another"
+                )
+
+    def _return(self, statement: ast.Return) -> list[ast.stmt]:
+        state, listed = self._parts(statement)
+        return self._listed(statement, state, listed)
+
+    def _listed(self, statement: ast.Return, state: ast.expr, listed: ast.expr) -> list[ast.stmt]:
+        if isinstance(listed, ast.IfExp):
+            return [
+                ast.If(
+                    listed.test,
+                    self._listed(statement, state, listed.body),
+                    self._listed(statement, state, listed.orelse),
+                )
+            ]
+        assert isinstance(listed, ast.List), listed
+        before: list[str] = []
+        outputs = [self._output(number, element, before) for number, element in enumerate(listed.elts)]
+        nothing = self._tuple("None" if index in self.echoes else NOTHING[name] for index, name in self._columns())
+        outputs += [nothing] * (max(self.counts) - len(outputs))
+        keep, kept = self._state_returned(statement, state)
+        returned = ", ".join([str(len(listed.elts)), str(keep), kept, *outputs])
+        return ast.parse("\n".join([*before, f"return {returned}"])).body
+
+    def _columns(self) -> list[tuple[int, str]]:
+        return list(enumerate(self.outputs))
+
+    def _output(self, number: int, element: ast.expr, before: list[str]) -> str:
+        """The columns of one output; `before` gets what must be done first."""
+        if isinstance(element, ast.Tuple):
+            texts = [ast.unparse(value) for value in element.elts]
+        elif len(self.outputs) == 1:
+            texts = [ast.unparse(element)]
+        else:
+            before.append(f"_output{number} = {ast.unparse(element)}")
+            texts = [f"_output{number}[{index}]" for index, _ in self._columns()]
+        return self._tuple(
+            "None" if index in self.echoes else f"{name}({texts[index]})" for index, name in self._columns()
+        )
+
+    @staticmethod
+    def _tuple(parts: Iterable[str]) -> str:
+        return "(" + "".join(f"{part}, " for part in parts) + ")"
+
+    def _state_returned(self, statement: ast.Return, state: ast.expr) -> tuple[bool, str]:
+        """Whether there is a state, and which."""
+        if isinstance(state, ast.Name) and referred(self.source).get(state.id) is DISCARD:
+            return False, self._cast("_before")
+        if isinstance(state, ast.Tuple):
+            if len(state.elts) != len(self.states):
+                raise self.source.refuse(
+                    statement, f"a state of {len(state.elts)} values does not fit the {len(self.states)} of `state`"
+                )
+            values = zip(self.states, state.elts, strict=True)
+            return True, self._tuple(f"{name}({ast.unparse(value)})" for name, value in values)
+        return True, self._cast(ast.unparse(state))
+
+    def _cast(self, text: str) -> str:
+        if len(self.states) == 1:
+            return f"({self.states[0]}({text}),)"
+        return "(" + ", ".join(f"{name}(({text})[{index}])" for index, name in enumerate(self.states)) + ",)"
+
+
+def referred(source: Source) -> dict[str, Any]:
+    """What the names that a function does not define itself stand for."""
+    function = source.function
+    assert isinstance(function, types.FunctionType), function
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    around = {**vars(builtins), **function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
+    names = [node for node in ast.walk(source.tree) if isinstance(node, ast.Name)]
+    own = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    own |= {node.arg for node in ast.walk(source.tree) if isinstance(node, ast.arg)}
+    annotations = {id(node) for one in _annotations(source.tree) for node in ast.walk(one)}
+    found = {}
+    for node in names:
+        if node.id in own or id(node) in annotations:
+            continue
+        if node.id not in around:
+            raise source.refuse(node, f"{node.id!r} is not defined")
+        found[node.id] = around[node.id]
+    return found
+
+
+def _annotations(tree: ast.FunctionDef) -> list[ast.expr]:
+    arguments = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
+    return [one for one in (tree.returns, *(argument.annotation for argument in arguments)) if one is not None]
+
+
+def surroundings(source: Source, seen: dict[str, Any] | None = None) -> str:
+    """The source of what a function refers to: constants, modules, and functions that are compiled along with it."""
+    seen = {} if seen is None else seen
+    text = ""
+    for name, value in sorted(referred(source).items()):
+        if name in seen:
+            if seen[name] is not value:
+                raise source.refuse(1, f"{name!r} stands for one thing here, and for another in a function called here")
+            continue
+        seen[name] = value
+        if value is DISCARD or getattr(builtins, name, None) is value:
+            continue
+        if isinstance(value, _CONSTANTS) or _is_constant_tuple(value):
+            text += f"{name} = {_constant(value)}\n"
+        elif isinstance(value, types.ModuleType) and value.__name__ in ("math", "numpy"):
+            text += f"import {value.__name__} as {name}\n"
+        elif isinstance(value, types.BuiltinFunctionType) and value.__module__ == "math":
+            text += f"from math import {value.__name__} as {name}\n"
+        elif isinstance(value, types.FunctionType):
+            helper = Source.of(value)
+            text += surroundings(helper, seen)
+            helper.tree.decorator_list = [ast.Name("inlined", ast.Load())]
+            helper.tree.returns = None
+            for argument in helper.tree.args.args:
+                argument.annotation = None
+            helper.tree.name = name
+            text += ast.unparse(helper.tree) + "\n"
+        else:
+            raise source.refuse(
+                _line_of(source, name),
+                f"{name!r} is a {type(value).__name__}; a fold may refer to numbers, strings, `math`, `numpy`, and "
+                f"functions that do the same",
+            )
+    return text
+
+
+def _line_of(source: Source, name: str) -> int:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Name) and node.id == name:
+            return node.lineno
+    return 1
+
+
+def _is_constant_tuple(value: Any) -> bool:
+    return type(value) is tuple and all(isinstance(item, _CONSTANTS) or _is_constant_tuple(item) for item in value)
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({str(value)!r})"
+    if type(value) is tuple:
+        return "(" + "".join(f"{_constant(item)}, " for item in value) + ")"
+    return repr(value)

@@ -1,0 +1,66 @@
+"""The innermost loop of splitting text into words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from routing.columns.compiled import inlined, kernel
+from routing.columns.keys import Array
+
+
+def words_between(offsets: Array, data: Array) -> tuple[Array, Array]:
+    """The offsets and the bytes of the words of texts, in a row."""
+    start, end = int(offsets[0]), int(offsets[-1])
+    ends = np.empty((end - start + len(offsets)) // 2 + 2, np.int32 if end - start < 2**31 else np.int64)
+    words = np.empty(end - start, np.uint8)
+    count, size = _split(offsets, data, ends, words)
+    return ends[: count + 1], words[:size]
+
+
+@inlined
+def _space_size(data, at, end):
+    """How many bytes the white space at a place has, beyond ASCII; 0 if there is none. See `str.isspace`."""
+    first = data[at]
+    if first == 0xC2 and at + 1 < end:
+        return 2 if data[at + 1] == 0x85 or data[at + 1] == 0xA0 else 0
+    if at + 2 >= end:
+        return 0
+    second, third = data[at + 1], data[at + 2]
+    if first == 0xE1:
+        return 3 if second == 0x9A and third == 0x80 else 0
+    if first == 0xE2:
+        if second == 0x80:
+            return 3 if 0x80 <= third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF else 0
+        return 3 if second == 0x81 and third == 0x9F else 0
+    return 3 if first == 0xE3 and second == 0x80 and third == 0x80 else 0
+
+
+@kernel
+def _split(offsets, data, ends, words):
+    count, size = 0, 0
+    ends[0] = 0
+    for row in range(len(offsets) - 1):
+        at, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        within = False
+        while at < end:
+            octet = data[at]
+            space = 0
+            if octet <= 32:
+                space = 1 if octet == 32 or 9 <= octet <= 13 or 28 <= octet <= 31 else 0
+            elif octet >= 0xC2:
+                space = _space_size(data, at, end)
+            if space:
+                if within:
+                    count += 1
+                    ends[count] = size
+                    within = False
+                at += space
+            else:
+                words[size] = octet
+                size += 1
+                within = True
+                at += 1
+        if within:
+            count += 1
+            ends[count] = size
+    return count, size

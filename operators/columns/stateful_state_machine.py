@@ -1,0 +1,118 @@
+"""State per key, on bins that move between workers while the stream goes on, by a fold that is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from framework.errors import GraphError
+from operators.placement import place_keyed
+from operators.schema import Schema, arrow_schema
+from routing.bins import Bins
+from routing.commands import Control
+from routing.options import BinOptions
+from routing.pending import Pending
+
+if TYPE_CHECKING:
+    from operators.columns.fold import CompiledFold
+    from operators.columns.stream import Columns
+    from operators.fold import Fold
+    from operators.stream import Stream
+    from routing.columns.keys import KeyColumns
+
+
+def stateful_state_machine(
+    columns: Columns,
+    fold: Fold[Any, Any, Any, Any],
+    *,
+    key: str | Sequence[str],
+    state: Schema,
+    initial: Any,
+    output: Schema,
+    value: str | Sequence[str] | None = None,
+    control: Stream[Control] | None = None,
+    bins: int | BinOptions = 256,
+    name: str = "stateful_state_machine",
+) -> Columns:
+    """Apply records to the state of their key, in the order of their times, at the worker that owns the key's bin then.
+
+    >>> def count(word, n, total):
+    ...     total += n
+    ...     return total, [(word, total)]
+    >>> from framework.launch.execute import example
+    >>> from operators.to_stream import to_stream
+    >>> def build(scope):
+    ...     words = to_stream(scope, ["tea", "milk", "tea"]).to_columns({"word": str})
+    ...     counts = words.stateful_state_machine(
+    ...         count, key="word", state={"total": int}, initial=0, output={"word": str, "total": int}
+    ...     )
+    ...     return counts.extract()
+    >>> example(build).rows()
+    [('tea', 1), ('milk', 1), ('tea', 2)]
+
+    `fold(key, value, state)` is that of `stateful_state_machine` on rows, where the same function gives the same
+    results; here it is compiled when the dataflow is built. So it works on numbers and truth values, returns its
+    outputs as a list that is written out, `[]`, `[one]` or `[one] if condition else []`, and may call functions that do
+    the same. Integers have 64 bits. A key that is a string can be put into outputs, and nothing else.
+
+    `key` and `value` name columns. With several, the fold receives a tuple; without a `value`, 1. `state` is the schema
+    of the state, a number or a tuple of numbers, `initial` the state of a new key, and `output` the schema of outputs.
+    `control` and `bins` are those of rows.
+    """
+    from operators.columns.fold import CompiledFold, numbers
+    from operators.columns.stream import Columns
+    from routing.columns.keys import KeyColumns
+    from routing.columns.pact import ColumnKey
+
+    where = f"operator {name!r}"
+    keys = KeyColumns.of(columns.schema, key, where)
+    chosen = [] if value is None else [value] if isinstance(value, str) else list(value)
+    for column in chosen:
+        if columns.schema.get_field_index(column) < 0:
+            raise GraphError(f"{where} has no column {column!r}; it has {', '.join(map(repr, columns.schema.names))}")
+    fields = numbers(arrow_schema(state), "state")
+    first = initial if isinstance(initial, tuple) else (initial,)
+    if len(first) != len(fields):
+        raise GraphError(f"{where} has a state of {len(fields)} columns, and initial={initial!r} has {len(first)}")
+    outputs = arrow_schema(output)
+    compiled = CompiledFold(
+        fold,
+        key=keys,
+        values=numbers(pa.schema([columns.schema.field(column) for column in chosen]), "value"),
+        state=fields,
+        initial=first,
+        output=outputs,
+    )
+    options = BinOptions.of(bins)
+    outlet = place_keyed(
+        [(columns.outlet, ColumnKey(keys))],
+        lambda: StateMachine(compiled, keys, arrow_schema(state), options),
+        control=control,
+        options=options,
+        name=name,
+    )
+    return Columns(outlet, outputs)
+
+
+class StateMachine:
+    """A compiled fold as the logic of a host."""
+
+    def __init__(self, fold: CompiledFold, key: KeyColumns, state: pa.Schema, options: BinOptions) -> None:
+        from routing.columns.shelf import TableShelf
+        from routing.columns.table import Table
+
+        self.pending = Pending()
+        self._table = Table(Bins(options.bins), len(state))
+        self.shelf = TableShelf(self._table, key, state, self.pending)
+        self._fold = fold
+        self._key = key
+
+    def apply(self, port: int, time: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Apply the fold."""
+        return self._fold.apply(self._table, rows, self._key.keys(rows))
+
+    def call_up(self, time: int) -> pa.RecordBatch:
+        """A fold puts nothing off."""
+        raise AssertionError(time)

@@ -1,0 +1,94 @@
+"""Hashes of keys in columns: those that `routing.hashing.stable_hash` gives for the same keys in rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from xxhash import xxh64_intdigest
+
+from routing.columns.compiled import inlined, kernel
+from routing.columns.xxh64 import xxh64, xxh64_of_word
+from routing.hashing import FLOAT_SEED, INT_SEED, NONE_SEED, TUPLE_SEED
+
+HASH_OF_NONE = np.uint64(xxh64_intdigest(b"", NONE_SEED))
+_INT, _FLOAT, _TUPLE = np.uint64(INT_SEED), np.uint64(FLOAT_SEED), np.uint64(TUPLE_SEED)
+_INT64_BOUND = 2.0**63
+_FLOAT_BYTES_MAX = 136
+"""What the largest integral double takes as an integer: 1024 bits, and one for the sign."""
+
+
+@kernel
+def hash_bytes(offsets, data, seed, out):
+    """Of byte strings, which lie between offsets."""
+    for row in range(len(out)):
+        out[row] = xxh64(data, np.int64(offsets[row]), np.int64(offsets[row + 1]), seed)
+
+
+@kernel
+def hash_words(words, seed, out):
+    """Of integers that take 8 bytes."""
+    for row in range(len(out)):
+        out[row] = xxh64_of_word(np.uint64(words[row]), seed)
+
+
+@kernel
+def hash_unsigned(words, out):
+    """Of unsigned integers: the upper half of their range takes 9 bytes as a signed number."""
+    scratch = np.zeros(9, np.uint8)
+    for row in range(len(out)):
+        word = words[row]
+        if word >> np.uint64(63):
+            for byte in range(8):
+                scratch[byte] = np.uint8((word >> np.uint64(8 * byte)) & np.uint64(255))
+            out[row] = xxh64(scratch, 0, 9, _INT)
+        else:
+            out[row] = xxh64_of_word(word, _INT)
+
+
+@kernel
+def hash_doubles(values, words, out):
+    """Of doubles, `words` being their bits: an integral one hashes as the integer that it equals."""
+    scratch = np.zeros(_FLOAT_BYTES_MAX, np.uint8)
+    for row in range(len(out)):
+        value = values[row]
+        if value != np.floor(value) or np.isinf(value):
+            out[row] = xxh64_of_word(words[row], _FLOAT)
+        elif -_INT64_BOUND <= value < _INT64_BOUND:
+            out[row] = xxh64_of_word(np.uint64(np.int64(value)), _INT)
+        else:
+            out[row] = _hash_large(words[row], scratch)
+
+
+@inlined
+def _hash_large(word, scratch):
+    """Of a double beyond 64 bits, from its own: mantissa and sign, shifted to their place in two's complement."""
+    mantissa = (word & np.uint64(0xFFFFFFFFFFFFF)) | np.uint64(1 << 52)
+    shift = np.int64((word >> np.uint64(52)) & np.uint64(0x7FF)) - 1075
+    negative = word >> np.uint64(63) != np.uint64(0)
+    # As `stable_hash` counts: the bits of n, or of ~n if it is negative, and one for the sign.
+    bits = shift + 53
+    if negative and mantissa == np.uint64(1 << 52):
+        bits -= 1
+    size = max(8, (bits + 8) // 8)
+    for byte in range(size):
+        scratch[byte] = 0
+    for bit in range(53):
+        if (mantissa >> np.uint64(bit)) & np.uint64(1):
+            place = shift + bit
+            if place < 8 * size:
+                scratch[place // 8] |= np.uint8(1 << (place % 8))
+    if negative:
+        carry = 1
+        for byte in range(size):
+            complement = 255 - np.int64(scratch[byte]) + carry
+            scratch[byte] = np.uint8(complement & 255)
+            carry = complement >> 8
+    return xxh64(scratch, 0, size, _INT)
+
+
+@kernel
+def hash_tuples(hashes, out):
+    """Of tuples, from the hashes of their items, row by row."""
+    octets = hashes.view(np.uint8)
+    width = octets.shape[1]
+    for row in range(len(out)):
+        out[row] = xxh64(octets[row], 0, width, _TUPLE)

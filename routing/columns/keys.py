@@ -1,0 +1,252 @@
+"""Keys in columns: what a key is made of, its hash, and the bytes by which a table knows it.
+
+A key is one column or several. Its bytes are those of a string, or the 8 bytes of a number; a key that is null has
+none. The bytes of a composite key are those of its columns one after the other, each after a byte that tells whether it
+is null and, if it is a string, its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framework.errors import GraphError
+from routing.columns import hashing, packing
+from routing.hashing import BYTES_SEED, DATE_SEED, INT_SEED, NAIVE_SEED, STR_SEED, ZONED_SEED
+
+Array = np.ndarray[Any, Any]
+
+_NONE = np.zeros(0, np.bool_)
+_NAN = np.array([np.nan]).view(np.uint64)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of a batch: the hash of each, and its bytes, which lie between offsets."""
+
+    hashes: Array
+    offsets: Array
+    data: Array
+    nulls: Array
+    """Which of them are null; empty if none is."""
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """One column of a key."""
+
+    name: str
+    type: pa.DataType
+    kind: Literal["bytes", "word", "unsigned", "double"]
+    seed: int
+    stored: pa.DataType
+    """What values are brought to before they are hashed: a string, or a number of 8 bytes."""
+
+    @staticmethod
+    def of(field: pa.Field) -> KeyColumn:
+        """The column of a key that `field` describes."""
+        plain = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        match _form(plain):
+            case kind, seed, stored:
+                return KeyColumn(field.name, field.type, kind, seed, stored)
+        raise GraphError(
+            f"column {field.name!r} is {field.type} and cannot be a key; let it be a string, a number, a boolean, a "
+            f"date or a timestamp of microseconds or less, for instance with `pc.cast` in a `map`"
+        )
+
+    def hashes(self, array: pa.Array) -> Array:
+        """The hash of each value."""
+        out = np.empty(len(array), np.uint64)
+        match self.kind:
+            case "bytes":
+                hashing.hash_bytes(*byte_strings(array), np.uint64(self.seed), out)
+            case "word":
+                hashing.hash_words(words_of(array), np.uint64(self.seed), out)
+            case "unsigned":
+                hashing.hash_unsigned(words_of(array), out)
+            case "double":
+                words = words_of(array)
+                hashing.hash_doubles(words.view(np.float64), words, out)
+        if array.null_count:
+            out[nulls_of(array)] = hashing.HASH_OF_NONE
+        return out
+
+    def array(self, part: packing.Part) -> pa.Array:
+        """The values that have these bytes, as they are stored."""
+        validity = packing.validity(part.nulls)
+        if self.kind != "bytes":
+            return pa.Array.from_buffers(self.stored, len(part.nulls), [validity, pa.py_buffer(part.data)])
+        wide = pa.large_binary() if part.offsets.dtype == np.int64 else pa.binary()
+        buffers = [validity, pa.py_buffer(part.offsets), pa.py_buffer(part.data)]
+        return pa.Array.from_buffers(wide, len(part.nulls), buffers).cast(self.stored)
+
+    def plain(self, array: pa.Array) -> pa.Array:
+        """The values as they are stored."""
+        if array.type == self.stored:
+            return array
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if pa.types.is_boolean(array.type):
+            array = array.cast(pa.int8())
+        if pa.types.is_date(array.type):
+            array = array.cast(pa.date32()).cast(pa.int32())
+        elif pa.types.is_timestamp(array.type):
+            array = array.cast(pa.timestamp("us", array.type.tz))
+        return array.cast(self.stored)
+
+    def restored(self, array: pa.Array) -> pa.Array:
+        """The values as they were, from how they are stored."""
+        kind = self.type
+        if pa.types.is_boolean(kind):
+            return array.cast(pa.int8()).cast(kind)
+        if pa.types.is_date(kind):
+            return array.cast(pa.int32()).cast(pa.date32()).cast(kind)
+        if pa.types.is_timestamp(kind):
+            return array.cast(pa.timestamp("us", kind.tz)).cast(kind)
+        if pa.types.is_dictionary(kind):
+            return array.cast(kind.value_type).dictionary_encode().cast(kind)
+        return array.cast(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumns:
+    """The columns that make a key."""
+
+    columns: tuple[KeyColumn, ...]
+
+    @staticmethod
+    def of(schema: pa.Schema, names: str | Sequence[str], where: str) -> KeyColumns:
+        """The key of a stream with `schema`."""
+        chosen = (names,) if isinstance(names, str) else tuple(names)
+        if not chosen:
+            raise GraphError(f"{where} has no key; name a column, or several")
+        for name in chosen:
+            if schema.get_field_index(name) < 0:
+                raise GraphError(f"{where} has no column {name!r}; it has {', '.join(map(repr, schema.names))}")
+        return KeyColumns(tuple(KeyColumn.of(schema.field(name)) for name in chosen))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What they are."""
+        return pa.schema([pa.field(column.name, column.type) for column in self.columns])
+
+    def hashes(self, batch: pa.RecordBatch) -> Array:
+        """The hash of each key of a batch."""
+        return self._hashes([column.plain(batch.column(column.name)) for column in self.columns])
+
+    def keys(self, batch: pa.RecordBatch) -> Keys:
+        """The keys of a batch. They refer to its buffers where they can."""
+        arrays = [column.plain(batch.column(column.name)) for column in self.columns]
+        return Keys(self._hashes(arrays), *self._bytes(arrays))
+
+    def keys_from_bytes(self, offsets: Array, data: Array, nulls: Array) -> Keys:
+        """The keys that have these bytes."""
+        return Keys(self._hashes(self._arrays(offsets, data, nulls)), offsets, data, nulls)
+
+    def restored(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
+        """The columns of the keys that have these bytes."""
+        arrays = self._arrays(offsets, data, nulls)
+        return [column.restored(array) for column, array in zip(self.columns, arrays, strict=True)]
+
+    def _hashes(self, arrays: list[pa.Array]) -> Array:
+        each = [column.hashes(array) for column, array in zip(self.columns, arrays, strict=True)]
+        if len(each) == 1:
+            return each[0]
+        out = np.empty(len(arrays[0]), np.uint64)
+        hashing.hash_tuples(np.stack(each, axis=1), out)
+        return out
+
+    def _bytes(self, arrays: list[pa.Array]) -> tuple[Array, Array, Array]:
+        if len(arrays) == 1:
+            [array] = arrays
+            nulls = nulls_of(array) if array.null_count else _NONE
+            if self.columns[0].kind == "bytes":
+                return *byte_strings(array), nulls
+            return np.arange(0, 8 * len(array) + 8, 8), words_of(array).view(np.uint8), nulls
+        parts = []
+        for column, array in zip(self.columns, arrays, strict=True):
+            if column.kind == "bytes":
+                parts.append(packing.Part(nulls_of(array), *byte_strings(array)))
+            else:
+                parts.append(packing.Part(nulls_of(array), np.zeros(0, np.int64), words_of(array).view(np.uint8)))
+        return *packing.packed(parts), _NONE
+
+    def _arrays(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
+        """The columns of the keys that have these bytes, as they are stored."""
+        if len(self.columns) > 1:
+            parts = packing.unpacked(offsets, data, [column.kind == "bytes" for column in self.columns])
+        else:
+            nulls = nulls if len(nulls) else np.zeros(len(offsets) - 1, np.bool_)
+            if self.columns[0].kind == "bytes":
+                parts = [packing.Part(nulls, offsets, data)]
+            else:
+                parts = [packing.Part(nulls, offsets[:0], packing.gathered_words(offsets[:-1], nulls, data))]
+        return [column.array(part) for column, part in zip(self.columns, parts, strict=True)]
+
+
+def _form(kind: pa.DataType) -> tuple[Any, int, pa.DataType] | None:
+    types = pa.types
+    if types.is_string(kind) or types.is_large_string(kind):
+        return "bytes", STR_SEED, kind
+    if types.is_string_view(kind):
+        return "bytes", STR_SEED, pa.large_string()
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return "bytes", BYTES_SEED, kind
+    if types.is_fixed_size_binary(kind):
+        return "bytes", BYTES_SEED, pa.binary()
+    if types.is_uint64(kind):
+        return "unsigned", INT_SEED, pa.uint64()
+    if types.is_integer(kind) or types.is_boolean(kind):
+        return "word", INT_SEED, pa.int64()
+    if types.is_floating(kind):
+        return "double", 0, pa.float64()
+    if types.is_date(kind):
+        return "word", DATE_SEED, pa.int64()
+    if types.is_timestamp(kind) and kind.unit != "ns":
+        return "word", ZONED_SEED if kind.tz else NAIVE_SEED, pa.int64()
+    return None
+
+
+def byte_strings(array: pa.Array) -> tuple[Array, Array]:
+    """The offsets and the bytes of an array of strings, in place."""
+    _, offsets, data = array.buffers()
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    if offsets is None or not len(array):
+        return np.zeros(1, np.int64 if wide else np.int32), np.zeros(0, np.uint8)
+    found = np.frombuffer(offsets, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
+    return found, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def words_of(array: pa.Array) -> Array:
+    """The 8 bytes of each number of an array, in place where they are as they should be: there is one zero, one NaN."""
+    _, data = array.buffers()
+    if data is None:
+        return np.zeros(len(array), np.uint64)
+    words = np.frombuffer(data, np.uint64)[array.offset : array.offset + len(array)]
+    if pa.types.is_floating(array.type):
+        values = words.view(np.float64)
+        odd = (values != values) | (values == 0)
+        if odd.any():
+            words = np.where(values != values, _NAN, np.where(values == 0, np.uint64(0), words))
+    return words
+
+
+def nulls_of(array: pa.Array) -> Array:
+    """Which values are null."""
+    if not array.null_count:
+        return np.zeros(len(array), np.bool_)
+    nulls: Array = pc.is_null(array).to_numpy(zero_copy_only=False)
+    return nulls

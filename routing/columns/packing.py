@@ -1,0 +1,128 @@
+"""The bytes of keys that have several columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from routing.columns.compiled import kernel
+
+Array = np.ndarray[Any, Any]
+
+LENGTH_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A column of keys: strings between offsets, or, without offsets, numbers of 8 bytes."""
+
+    nulls: Array
+    offsets: Array
+    data: Array
+
+    @property
+    def sizes(self) -> Array:
+        """How many bytes each value takes in a composite key."""
+        if len(self.offsets):
+            return np.where(self.nulls, 1, 1 + LENGTH_BYTES + np.diff(self.offsets.astype(np.int64)))
+        return np.where(self.nulls, 1, 9)
+
+
+def packed(parts: Sequence[Part]) -> tuple[Array, Array]:
+    """The offsets and the bytes of the keys that are made of these columns."""
+    offsets = np.zeros(len(parts[0].nulls) + 1, np.int64)
+    np.cumsum(sum((part.sizes for part in parts), np.zeros(len(offsets) - 1, np.int64)), out=offsets[1:])
+    data = np.empty(offsets[-1], np.uint8)
+    cursors = offsets[:-1].copy()
+    for part in parts:
+        _pack(cursors, part.nulls, part.offsets, part.data, data)
+    return offsets, data
+
+
+def unpacked(offsets: Array, data: Array, strings: Sequence[bool]) -> list[Part]:
+    """The columns that keys of these bytes are made of."""
+    cursors = np.asarray(offsets[:-1], np.int64).copy()
+    parts = []
+    for string in strings:
+        nulls = np.empty(len(cursors), np.bool_)
+        starts, ends = np.empty(len(cursors), np.int64), np.zeros(len(cursors) + 1, np.int64)
+        _measure(cursors, data, string, nulls, starts, ends)
+        if string:
+            values = np.empty(ends[-1], np.uint8)
+            _gather(starts, ends, data, values)
+            parts.append(Part(nulls, ends, values))
+        else:
+            parts.append(Part(nulls, np.zeros(0, np.int64), gathered_words(starts, nulls, data)))
+    return parts
+
+
+def gathered_words(starts: Array, nulls: Array, data: Array) -> Array:
+    """The 8 bytes that are at each of `starts`, or zeros."""
+    words = np.zeros(8 * len(starts), np.uint8)
+    _gather_words(starts, nulls, data, words)
+    return words
+
+
+def validity(nulls: Array) -> pa.Buffer | None:
+    """Arrow's bitmap of the values that are there."""
+    return pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
+
+
+@kernel
+def _pack(cursors, nulls, offsets, data, out):
+    for row in range(len(cursors)):
+        at = cursors[row]
+        out[at] = np.uint8(0 if nulls[row] else 1)
+        at += 1
+        if not nulls[row]:
+            start, size = np.int64(8 * row), np.int64(8)
+            if len(offsets):
+                start = np.int64(offsets[row])
+                size = np.int64(offsets[row + 1]) - start
+                for byte in range(LENGTH_BYTES):
+                    out[at + byte] = np.uint8((size >> (8 * byte)) & 255)
+                at += LENGTH_BYTES
+            for byte in range(size):
+                out[at + byte] = data[start + byte]
+            at += size
+        cursors[row] = at
+
+
+@kernel
+def _measure(cursors, data, string, nulls, starts, ends):
+    """Where the next value of each key is, and how long; the cursors go behind it."""
+    for row in range(len(cursors)):
+        at = cursors[row]
+        nulls[row] = data[at] == 0
+        at += 1
+        size = np.int64(8)
+        if nulls[row]:
+            size = np.int64(0)
+        elif string:
+            size = np.int64(0)
+            for byte in range(LENGTH_BYTES):
+                size |= np.int64(data[at + byte]) << (8 * byte)
+            at += LENGTH_BYTES
+        starts[row] = at
+        ends[row + 1] = ends[row] + size
+        cursors[row] = at + size
+
+
+@kernel
+def _gather(starts, ends, data, out):
+    for row in range(len(starts)):
+        size = ends[row + 1] - ends[row]
+        for byte in range(size):
+            out[ends[row] + byte] = data[starts[row] + byte]
+
+
+@kernel
+def _gather_words(starts, nulls, data, out):
+    for row in range(len(starts)):
+        if not nulls[row]:
+            for byte in range(8):
+                out[8 * row + byte] = data[starts[row] + byte]

@@ -1,0 +1,61 @@
+"""Which rows of a batch go where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from routing.columns.compiled import kernel
+from routing.columns.keys import Array
+
+
+def divided(batch: pa.RecordBatch, hashes: Array, shift: int, part_of_bin: Array, parts: int) -> list[pa.RecordBatch]:
+    """The rows of a batch by the part that their bin is in, each part in their order."""
+    ends = np.zeros(parts + 1, np.int64)
+    order = np.empty(len(hashes), np.int64)
+    _partition(hashes, shift, part_of_bin, ends, order)
+    return by_order(batch, order, ends)
+
+
+def by_order(batch: pa.RecordBatch, order: Array, ends: Array) -> list[pa.RecordBatch]:
+    """The rows of a batch in `order`, cut at `ends`, of which the first is 0."""
+    cuts = [int(end) for end in ends]
+    whole = [part for part in range(len(cuts) - 1) if cuts[part + 1] - cuts[part] == len(batch)]
+    if whole:
+        return [batch if part == whole[0] else batch.slice(0, 0) for part in range(len(cuts) - 1)]
+    taken = batch.take(pa.array(order))
+    return [taken.slice(start, end - start) for start, end in pairwise(cuts)]
+
+
+def divided_by(batch: pa.RecordBatch, part_of_row: Array, parts: int) -> list[pa.RecordBatch]:
+    """The rows of a batch by the part that each names."""
+    counts = np.bincount(part_of_row, minlength=parts)
+    ends = np.zeros(parts + 1, np.int64)
+    np.cumsum(counts, out=ends[1:])
+    return by_order(batch, np.argsort(part_of_row, kind="stable"), ends)
+
+
+def part_of_bin(owners: Sequence[int], among: Sequence[int]) -> Array:
+    """For each bin, which of `among` owns it."""
+    index = {worker: part for part, worker in enumerate(among)}
+    return np.array([index[owner] for owner in owners], np.int64)
+
+
+@kernel
+def _partition(hashes, shift, part_of_bin, ends, order):
+    """Count, then deal: afterwards part `p` is `order[ends[p]:ends[p + 1]]`."""
+    single = shift >= 64
+    for row in range(len(hashes)):
+        bin_id = np.int64(0) if single else np.int64(hashes[row] >> np.uint64(shift))
+        ends[part_of_bin[bin_id] + 1] += 1
+    for part in range(1, len(ends)):
+        ends[part] += ends[part - 1]
+    next_of = ends[:-1].copy()
+    for row in range(len(hashes)):
+        bin_id = np.int64(0) if single else np.int64(hashes[row] >> np.uint64(shift))
+        part = part_of_bin[bin_id]
+        order[next_of[part]] = row
+        next_of[part] += 1

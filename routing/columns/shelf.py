@@ -1,0 +1,90 @@
+"""The bins of an operator on columns: keys and states in a table, and the form in which they travel.
+
+A chunk is an Arrow batch: the bytes of keys, and the columns of their states as they were declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from framework.errors import ProtocolError
+from framework.wire.columns import decode_batch, encode_batch
+from routing.bins import BinId
+from routing.columns.keys import Array, KeyColumns, byte_strings, nulls_of
+from routing.columns.table import Table
+from routing.pending import Pending
+
+
+class TableShelf:
+    """A `routing.migration.Shelf` over a table."""
+
+    def __init__(self, table: Table, key: KeyColumns, state: pa.Schema, pending: Pending) -> None:
+        self._table = table
+        self._key = key
+        self._schema = pa.schema([pa.field(KEY_NAME, pa.binary()), *state])
+        self._pending = pending
+
+    def bins(self) -> dict[BinId, int]:
+        """The bins that hold anything, with their numbers of keys."""
+        return self._table.keys_per_bin()
+
+    def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
+        """Take a bin's state out, piece by piece."""
+        for offsets, data, nulls, words in self._table.extract(bin_id, chunk_bytes_max):
+            buffers = [_validity(nulls), pa.py_buffer(offsets), pa.py_buffer(data)]
+            keys = pa.Array.from_buffers(pa.binary(), len(words), buffers)
+            states = [column_of(words[:, index], field.type) for index, field in enumerate(self._schema_of_state())]
+            yield encode_batch(pa.RecordBatch.from_arrays([keys, *states], schema=self._schema))
+
+    def install(self, bin_id: BinId, chunk: bytes) -> None:
+        """Put a piece of a bin's state in."""
+        batch = decode_batch(chunk)
+        if not batch.schema.equals(self._schema):
+            raise ProtocolError(f"a bin of {self._schema} came as {batch.schema}")
+        keys = batch.column(0)
+        nulls = nulls_of(keys) if keys.null_count else np.zeros(0, np.bool_)
+        words = np.stack([words_of_column(column) for column in batch.columns[1:]], axis=1)
+        self._table.install(self._key.keys_from_bytes(*byte_strings(keys), nulls), words)
+
+    def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:
+        """Take out what a bin has put off."""
+        return self._pending.take(bin_id)
+
+    def install_put_off(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
+        """Put in what a bin has put off."""
+        self._pending.install(bin_id, items)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._table.close()
+
+    def _schema_of_state(self) -> Sequence[pa.Field]:
+        return list(self._schema)[1:]
+
+
+KEY_NAME = ""
+"""The column of keys; no column of a state is called so."""
+
+
+def column_of(words: Array, kind: pa.DataType) -> pa.Array:
+    """The column of a state that has these words."""
+    if pa.types.is_floating(kind):
+        return pa.array(np.ascontiguousarray(words).view(np.float64)).cast(kind)
+    if pa.types.is_boolean(kind):
+        return pa.array(words != 0)
+    return pa.array(np.ascontiguousarray(words).view(np.int64)).cast(kind)
+
+
+def words_of_column(column: pa.Array) -> Array:
+    """The words of a column of a state."""
+    wide = column.cast(pa.float64() if pa.types.is_floating(column.type) else pa.int64())
+    words: Array = wide.to_numpy(zero_copy_only=False).view(np.uint64)
+    return words
+
+
+def _validity(nulls: Array) -> pa.Buffer | None:
+    return pa.py_buffer(np.packbits(~nulls, bitorder="little")) if len(nulls) else None
