@@ -1,121 +1,34 @@
-"""A fold compiled for columns: one loop over a batch that finds each key's state, folds, and stores what comes out."""
+"""A fold compiled for columns: it finds each key's state, folds, and stores what comes out, batch by batch."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import os
 import re
-import sys
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numba.core.errors import NumbaError
 
-from operators.columns import casts
 from operators.columns.errors import FoldNotCompiled, ValueUnfit
-from operators.columns.rewriting import MARK, Rewriter, Rewritten, Source, surroundings
-from routing.columns.compiled import cache_directory, caching
+from operators.columns.loading import load
+from operators.columns.loop import Field, Shape, numbers
+from operators.columns.rewriting import MARK, Rewriter, Rewritten, Source
+from routing.bins import Bins
 from routing.columns.keys import Array, KeyColumns, Keys
 from routing.columns.table import Table
 
-_HEADER = f"""\
-import numpy as np
-from {casts.__name__} import as_bool, as_float64, as_int64
-from routing.columns.compiled import inlined, kernel
-from routing.columns.table import (
-    PAD, STATE, WIDTH, addresses, bin_of, find, insert, is_far, prefetch_entry, prefetch_slot, remove, size_of
-)
+GIVEN_MIN = 1024
+"""How many keys of an epoch there is room for at first."""
 
-"""
-
-_LOOP = """
-
-@kernel
-def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, outs, rows, progress):
-    where, far = addresses(view, data), is_far(view)
-    ints, floats = view.entries.view(np.int64), view.entries.view(np.float64)
-    width = view.meta[WIDTH]
-{unpacked}
-    at = progress[1]
-    for block in range(first, len(hashes), 32):
-        end = min(block + 32, len(hashes))
-        if far:
-            for row in range(block, end):
-                prefetch_slot(where, hashes[row])
-            for row in range(block, end):
-                prefetch_entry(where, hashes[row])
-        for row in range(block, end):
-            hash, start, size = hashes[row], np.int64(offsets[row]), size_of(offsets, nulls, row)
-            entry = find(where, hash, start, size)
-            base = PAD + entry * width + STATE
-            if entry < 0:
-                entry = insert(view, hash, data, start, size)
-                if entry < 0:
-                    progress[1] = at
-                    return row
-                base = PAD + entry * width + STATE
-{initial}
-            progress[0] = row
-            {results} = fold({key}, {value}, {state})
-            if keep:
-{kept}
-            else:
-                remove(view, entry, bin_of(view, hash))
-{store}
-    progress[1] = at
-    return len(hashes)
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A column of numbers: of a state, of values, or of outputs."""
-
-    name: str
-    type: pa.DataType
-
-    @property
-    def cast(self) -> str:
-        """The function that makes a value one of this column."""
-        if pa.types.is_boolean(self.type):
-            return "as_bool"
-        return "as_float64" if pa.types.is_floating(self.type) else "as_int64"
-
-    @property
-    def array(self) -> str:
-        """Of the arrays that a state's word can be read through, the one for this column."""
-        return {"as_bool": "ints", "as_float64": "floats", "as_int64": "ints"}[self.cast]
-
-    @property
-    def dtype(self) -> Any:
-        """What numpy calls it, at full width."""
-        return {"as_bool": np.bool_, "as_float64": np.float64, "as_int64": np.int64}[self.cast]
-
-
-def numbers(schema: pa.Schema, what: str) -> list[Field]:
-    """The fields of a schema, all of which must be numbers or truth values."""
-    for field in schema:
-        kind = field.type
-        if pa.types.is_uint64(kind) or not (
-            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-        ):
-            raise FoldNotCompiled(
-                f"{what} {field.name!r} is {kind}, and compiled code works on numbers and truth values (int64, "
-                f"float64, bool and narrower ones); cast it in a `map` before, or use rows: .to_rows(), then "
-                f"the same fold"
-            )
-    return [Field(field.name, field.type) for field in schema]
+_NOT_GIVEN = np.zeros(0, np.bool_)
 
 
 class CompiledFold:
-    """A fold, its state's columns and its outputs', for keys and values of given types."""
+    """A fold, its state's columns and its outputs', for keys and values of given types.
+
+    Per record it gives what the fold returns; per epoch, the last that it returned for each key.
+    """
 
     def __init__(
         self,
@@ -126,68 +39,128 @@ class CompiledFold:
         state: Sequence[Field],
         initial: Sequence[Any],
         output: pa.Schema,
+        per_epoch: bool = False,
     ) -> None:
-        self._source = Source.of(function)
-        self._key = key
-        self._values = values
-        self._state = state
+        """`function` is the author's, or source that is in the form of `rewriting` already."""
+        self._source = None if isinstance(function, Rewritten) else Source.of(function)
+        if self._source is not None:
+            casts = [Field(field.name, field.type).cast for field in output]
+            function = Rewriter(self._source, [field.cast for field in state], casts, len(key.columns)).rewrite()
+        self._shape = Shape(key, values, state, output, function, per_epoch)
         self._initial = tuple(field.dtype(value) for field, value in zip(state, initial, strict=True))
-        self._schema = output
-        self._rewritten, text = self._generate()
-        self._outputs = self._declared(self._rewritten)
-        self._text = text
-        self._module = _load(text)
-        self.warm_up()
+        self._outputs = self._declared()
+        self._text = self._shape.source()
+        self._module: Any = load(self._text)
+        self._serial = 1
+        self._count = 0
+        self._outs: tuple[Array, ...] = ()
+        self._rows: Array
+        self._given: Array
+        self._start_epoch(GIVEN_MIN)
+        self._warm_up()
 
-    def warm_up(self) -> None:
-        """Compile now, before there are records that wait for it."""
-        names = [*self._key.names, *(field.name for field in self._values)]
-        fields = [*self._key.schema, *(pa.field(field.name, field.type) for field in self._values)]
-        batch = pa.schema(dict(zip(names, fields, strict=True)).values()).empty_table().to_batches()
-        empty = batch[0] if batch else pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
-        from routing.bins import Bins
+    @property
+    def per_epoch(self) -> bool:
+        """Whether outputs come at the end of an epoch."""
+        return self._shape.per_epoch
 
-        try:
-            self.apply(Table(Bins(1), len(self._state)), empty, self._key.keys(empty))
-        except NumbaError as error:
-            raise self._explained(error) from None
+    @property
+    def output(self) -> pa.Schema:
+        """What comes out."""
+        return self._shape.output
+
+    @property
+    def state_words(self) -> int:
+        """How many words an entry's state takes."""
+        return len(self._shape.state) + self._shape.per_epoch
 
     def apply(self, table: Table, batch: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
-        """Fold a batch into `table`; what comes out."""
-        rewritten = self._rewritten
-        capacity = len(batch) * rewritten.outputs_max
-        outs = tuple(np.empty(capacity, field.dtype) for field in self._outputs if field is not None)
-        rows = np.empty(0 if rewritten.always_one else capacity, np.int64)
-        progress = np.zeros(2, np.int64)
-        values = tuple(self._numbers(batch, field) for field in self._values)
-        parts = tuple(self._key_values(batch))
-        first = 0
-        arguments = (keys.hashes, keys.offsets, keys.data, keys.nulls, parts, values, self._initial, outs, rows)
+        """Fold a batch into `table`; what comes out, if it comes out per record."""
+        fold = self._shape.fold
+        if self._shape.per_epoch:
+            outs, rows, given = self._outs, self._rows, self._given
+        else:
+            capacity = len(batch) * fold.outputs_max
+            outs = tuple(np.empty(capacity, field.dtype) for field in self._outputs)
+            rows, given = np.empty(0 if fold.always_one else capacity, np.int64), _NOT_GIVEN
+        progress = np.array([0, self._count if self._shape.per_epoch else 0])
+        values = tuple(self._numbers(batch, field) for field in self._shape.values)
+        parts = tuple(self._key_numbers(batch, field) for field in self._shape.key_numbers)
+        first, inputs = 0, (keys.hashes, keys.offsets, keys.data, keys.nulls, parts, values, self._initial)
         try:
-            while (first := self._module.apply(table.view(), first, *arguments, progress)) < len(batch):
-                table.make_room()
+            while True:
+                first = self._module.apply(table.view(), first, *inputs, outs, rows, given, self._serial, progress)
+                if first == len(batch):
+                    break
+                if self._shape.per_epoch and progress[1] == len(rows):
+                    outs, rows, given = self._grow_epoch()
+                else:
+                    table.make_room()
         except NumbaError:
             raise
         except Exception as error:
-            record = batch.slice(int(progress[0]), 1).to_pylist()[0]
-            error.add_note(f"the record is {record!r}")
+            error.add_note(f"the record is {batch.slice(int(progress[0]), 1).to_pylist()[0]!r}")
             raise
         table.settle(len(batch))
-        return self._batch(batch, outs, rows, int(progress[1]))
+        if self._shape.per_epoch:
+            self._count = int(progress[1])
+            return self._empty()
+        return self._per_record(batch, outs, rows, int(progress[1]))
 
-    def _batch(self, batch: pa.RecordBatch, outs: Sequence[Array], rows: Array, count: int) -> pa.RecordBatch:
-        rewritten = self._rewritten
-        taken = None if rewritten.always_one else pa.array(rows[:count])
+    def finish_epoch(self, table: Table) -> pa.RecordBatch:
+        """The last output of each key that had one in this epoch; another epoch begins."""
+        key, echoes = self._shape.key, self._shape.fold.echoes
+        given, entries = self._given[: self._count], self._rows[: self._count]
+        columns = key.restored(*table.gather(entries[given])) if echoes else []
+        stored = iter(self._outs)
+        arrays = [
+            columns[echoes[index]] if index in echoes else _column(next(stored)[: self._count][given], field.type)
+            for index, field in enumerate(self._shape.output)
+        ]
+        gone = entries[table.words(entries, len(self._shape.state)).view(np.int64) < 0]
+        table.forget(gone, key.keys_from_bytes(*table.gather(gone)).hashes)
+        self._serial += 1
+        self._start_epoch(max(GIVEN_MIN, min(len(self._rows), 4 * self._count)))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._shape.output)
+
+    def _start_epoch(self, capacity: int) -> None:
+        self._count = 0
+        capacity = capacity if self._shape.per_epoch else 0
+        self._outs = tuple(np.empty(capacity, field.dtype) for field in self._outputs)
+        self._rows, self._given = np.empty(capacity, np.int64), np.empty(capacity, np.bool_)
+
+    def _grow_epoch(self) -> tuple[tuple[Array, ...], Array, Array]:
+        self._outs = tuple(np.concatenate([out, np.empty_like(out)]) for out in self._outs)
+        self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+        self._given = np.concatenate([self._given, np.empty_like(self._given)])
+        return self._outs, self._rows, self._given
+
+    def _warm_up(self) -> None:
+        """Compile now, before there are records that wait for it."""
+        shape = self._shape
+        fields = [*shape.key.schema, *(pa.field(field.name, field.type) for field in shape.values)]
+        schema = pa.schema({field.name: field for field in fields}.values())
+        empty = pa.RecordBatch.from_pylist([], schema=schema)
+        try:
+            self.apply(Table(Bins(1), self.state_words), empty, shape.key.keys(empty))
+        except NumbaError as error:
+            raise self._explained(error) from None
+
+    def _per_record(self, batch: pa.RecordBatch, outs: Sequence[Array], rows: Array, count: int) -> pa.RecordBatch:
+        shape = self._shape
+        taken = None if shape.fold.always_one else pa.array(rows[:count])
         arrays: list[pa.Array] = []
         stored = iter(outs)
-        for index, field in enumerate(self._schema):
-            if index in rewritten.echoes:
-                column = batch.column(self._key.names[rewritten.echoes[index]])
+        for index, field in enumerate(shape.output):
+            if index in shape.fold.echoes:
+                column = batch.column(shape.key.names[shape.fold.echoes[index]])
                 arrays.append(column if taken is None else column.take(taken))
             else:
-                array = pa.array(next(stored)[:count])
-                arrays.append(array if array.type == field.type else array.cast(field.type))
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+                arrays.append(_column(next(stored)[:count], field.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=shape.output)
+
+    def _empty(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist([], schema=self._shape.output)
 
     def _numbers(self, batch: pa.RecordBatch, field: Field) -> Array:
         column = batch.column(field.name)
@@ -200,93 +173,46 @@ class CompiledFold:
         array: Array = column.to_numpy(zero_copy_only=False)
         return array
 
-    def _key_values(self, batch: pa.RecordBatch) -> list[Array]:
-        return [
-            batch.column(column.name).to_numpy(zero_copy_only=False)
-            for column in self._key.columns
-            if _is_number(column.type) and not batch.column(column.name).null_count
-        ]
+    def _key_numbers(self, batch: pa.RecordBatch, field: Field) -> Array:
+        if self._shape.fold.reads_key:
+            return self._numbers(batch, field)
+        column = batch.column(field.name)
+        array: Array = (column.fill_null(0) if column.null_count else column).to_numpy(zero_copy_only=False)
+        return array
 
-    def _declared(self, rewritten: Rewritten) -> list[Field | None]:
-        """The columns of the outputs; None where it is the key's."""
-        fields: list[Field | None] = []
-        for index, field in enumerate(self._schema):
-            if index in rewritten.echoes:
-                column = self._key.columns[rewritten.echoes[index]]
-                if column.type != field.type:
-                    raise FoldNotCompiled(
-                        f"output {field.name!r} is declared {field.type}, and it is the key {column.name!r}, which is "
-                        f"{column.type}; declare it so"
-                    )
-                fields.append(None)
-            else:
+    def _declared(self) -> list[Field]:
+        """The columns of the outputs that are not the key's."""
+        fields: list[Field] = []
+        shape = self._shape
+        for index, field in enumerate(shape.output):
+            if index not in shape.fold.echoes:
                 fields += numbers(pa.schema([field]), "output")
+                continue
+            column = shape.key.columns[shape.fold.echoes[index]]
+            if column.type != field.type:
+                raise FoldNotCompiled(
+                    f"output {field.name!r} is declared {field.type}, and it is the key {column.name!r}, which is "
+                    f"{column.type}; declare it so"
+                )
         return fields
 
-    def _generate(self) -> tuple[Rewritten, str]:
-        outputs = [Field(field.name, field.type).cast for field in self._schema]
-        rewriter = Rewriter(self._source, [field.cast for field in self._state], outputs, len(self._key.columns))
-        rewritten = rewriter.rewrite()
-        return rewritten, _HEADER + surroundings(self._source) + "\n" + rewritten.text + self._loop(rewritten)
-
-    def _loop(self, rewritten: Rewritten) -> str:
-        """The source of the loop over a batch."""
-        state = [
-            f"ints[base + {index}] != 0" if field.cast == "as_bool" else f"{field.array}[base + {index}]"
-            for index, field in enumerate(self._state)
-        ]
-        values = [f"{_plain(field)}(value{index}[row])" for index, field in enumerate(self._values)] or ["1"]
-        columns = [index for index in range(len(self._schema)) if index not in rewritten.echoes]
-        results = ["count", "keep", "after", *(f"output{number}" for number in range(rewritten.outputs_max))]
-        store: list[str] = []
-        for number in range(rewritten.outputs_max):
-            indent = 12
-            if not rewritten.always_one:
-                store.append(f"{' ' * 12}if count > {number}:")
-                indent = 16
-            store += [f"{' ' * indent}out{index}[at] = output{number}[{index}]" for index in columns]
-            if not rewritten.always_one:
-                store.append(f"{' ' * indent}rows[at] = row")
-            store.append(f"{' ' * indent}at += 1")
-        unpacked = [f"    out{index} = outs[{number}]" for number, index in enumerate(columns)]
-        unpacked += [f"    value{index} = values[{index}]" for index in range(len(self._values))]
-        unpacked += [f"    part{index} = parts[{index}]" for index in range(self._key_text().count("part"))]
-        return _LOOP.format(
-            unpacked="\n".join(unpacked),
-            initial=self._put("initial"),
-            results=", ".join(results),
-            key=self._key_text(),
-            value=_tuple_or_one(values),
-            state=_tuple_or_one(state),
-            kept=self._put("after"),
-            store="\n".join(store),
-        )
-
-    def _put(self, source: str) -> str:
-        fields = enumerate(self._state)
-        return "\n".join(f"{' ' * 16}{field.array}[base + {index}] = {source}[{index}]" for index, field in fields)
-
-    def _key_text(self) -> str:
-        parts, number = [], 0
-        for column in self._key.columns:
-            if _is_number(column.type):
-                parts.append(f"part{number}[row]")
-                number += 1
-            else:
-                parts.append("None")
-        return _tuple_or_one(parts)
-
-    def _explained(self, error: NumbaError) -> FoldNotCompiled:
+    def _explained(self, error: NumbaError) -> Exception:
         """The compiler's complaint, about the author's line."""
+        if self._source is None:
+            return error
         text = str(error)
         lines = self._text.splitlines()
-        found = [int(number) for number in re.findall(r'File "[^"]*", line (\d+)', text)]
-        for number in reversed(found):
+        for number in reversed([int(number) for number in re.findall(r'File "[^"]*", line (\d+)', text)]):
             for line in reversed(lines[:number]):
                 mark = line.strip().strip("'")
                 if mark.startswith(MARK):
                     return self._source.refuse(int(mark.removeprefix(MARK)), _reason(text))
         return self._source.refuse(1, _reason(text))
+
+
+def _column(values: Array, kind: pa.DataType) -> pa.Array:
+    array = pa.array(values)
+    return array if array.type == kind else array.cast(kind)
 
 
 def _reason(text: str) -> str:
@@ -300,42 +226,3 @@ def _reason(text: str) -> str:
         return f"there is no {found[2].strip()} for these types"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[1] if len(lines) > 1 else lines[0]
-
-
-def _tuple_or_one(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else "(" + "".join(f"{part}, " for part in parts) + ")"
-
-
-def _plain(field: Field) -> str:
-    return {"as_bool": "", "as_float64": "np.float64", "as_int64": "np.int64"}[field.cast]
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    if pa.types.is_uint64(kind):
-        return False
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-
-
-_loaded: dict[str, ModuleType] = {}
-
-
-def _load(text: str) -> ModuleType:
-    """The module with this source, kept in a file, beside which the compiler keeps what it made of it."""
-    name = f"fold_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
-    if name in _loaded:
-        return _loaded[name]
-    path = cache_directory() / f"{name}.py"
-    if not path.exists():
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
-    spec = importlib.util.spec_from_file_location(f"hailer_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    with caching():
-        spec.loader.exec_module(module)
-    _loaded[name] = module
-    return module

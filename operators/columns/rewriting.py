@@ -89,6 +89,8 @@ class Rewritten:
     """How many records it returns at most."""
     always_one: bool
     """Whether it returns exactly one each time."""
+    reads_key: bool
+    """Whether it does anything with the key but put it into outputs."""
 
 
 @dataclass(slots=True)
@@ -109,6 +111,7 @@ class Rewriter:
     """How many outputs there are where it returns."""
     _key: str = ""
     _state: str = ""
+    _around: dict[str, Any] = field(default_factory=dict)
 
     def rewrite(self) -> Rewritten:
         """The source of the fold, and of what it refers to."""
@@ -119,6 +122,8 @@ class Rewriter:
             raise source.refuse(tree, "a fold takes three arguments: key, value, state")
         self._key, _, self._state = names
         self._find_echoes(tree)
+        self._around = referred(source)
+        around = surroundings(source)
         self._count(tree)
         body = self._block(tree.body)
         if not self.counts:
@@ -128,7 +133,31 @@ class Rewriter:
         assert isinstance(function, ast.FunctionDef), function
         function.body = before + body
         text = ast.unparse(ast.fix_missing_locations(ast.Module([function], [])))
-        return Rewritten(text + "\n", dict(self.echoes), max(self.counts), self.counts == {1})
+        return Rewritten(
+            around + "\n" + text + "\n",
+            dict(self.echoes),
+            max(self.counts),
+            self.counts == {1},
+            self._reads_key(function),
+        )
+
+    def _reads_key(self, function: ast.FunctionDef) -> bool:
+        taken_apart = [
+            node.value for node in ast.walk(function) if isinstance(node, ast.Assign) and self._takes_apart(node)
+        ]
+        return any(
+            isinstance(node, ast.Name)
+            and isinstance(node.ctx, ast.Load)
+            and (node.id == self._key or node.id in self.aliases)
+            and node not in taken_apart
+            for node in ast.walk(function)
+        )
+
+    def _takes_apart(self, statement: ast.stmt) -> bool:
+        match statement:
+            case ast.Assign(targets=[ast.Tuple()], value=ast.Name(id=name)):
+                return name == self._key
+        return False
 
     # Statements
 
@@ -260,7 +289,7 @@ class Rewriter:
 
     def _state_returned(self, statement: ast.Return, state: ast.expr) -> tuple[bool, str]:
         """Whether there is a state, and which."""
-        if isinstance(state, ast.Name) and referred(self.source).get(state.id) is DISCARD:
+        if isinstance(state, ast.Name) and self._around.get(state.id) is DISCARD:
             return False, self._cast("_before")
         if isinstance(state, ast.Tuple):
             if len(state.elts) != len(self.states):

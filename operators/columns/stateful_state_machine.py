@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from framework.errors import GraphError
 from operators.placement import place_keyed
 from operators.schema import Schema, arrow_schema
-from routing.bins import Bins
+from routing.bins import BinId, Bins
 from routing.commands import Control
 from routing.options import BinOptions
 from routing.pending import Pending
@@ -32,6 +32,7 @@ def stateful_state_machine(
     initial: Any,
     output: Schema,
     value: str | Sequence[str] | None = None,
+    emit: Literal["record", "epoch"] = "record",
     control: Stream[Control] | None = None,
     bins: int | BinOptions = 256,
     name: str = "stateful_state_machine",
@@ -59,13 +60,16 @@ def stateful_state_machine(
 
     `key` and `value` name columns. With several, the fold receives a tuple; without a `value`, 1. `state` is the schema
     of the state, a number or a tuple of numbers, `initial` the state of a new key, and `output` the schema of outputs.
+    With `emit="epoch"`, the last output of each key comes out when an epoch is complete, and no other.
+
     `control` and `bins` are those of rows.
     """
-    from operators.columns.fold import CompiledFold, numbers
-    from operators.columns.stream import Columns
+    from operators.columns.fold import CompiledFold
+    from operators.columns.loop import numbers
     from routing.columns.keys import KeyColumns
-    from routing.columns.pact import ColumnKey
 
+    if emit not in ("record", "epoch"):
+        raise GraphError(f"operator {name!r} received emit={emit!r}; it is 'record' or 'epoch'")
     where = f"operator {name!r}"
     keys = KeyColumns.of(columns.schema, key, where)
     chosen = [] if value is None else [value] if isinstance(value, str) else list(value)
@@ -84,16 +88,34 @@ def stateful_state_machine(
         state=fields,
         initial=first,
         output=outputs,
+        per_epoch=emit == "epoch",
     )
+    return place_fold(columns, compiled, keys, arrow_schema(state), control=control, bins=bins, name=name)
+
+
+def place_fold(
+    columns: Columns,
+    fold: CompiledFold,
+    key: KeyColumns,
+    state: pa.Schema,
+    *,
+    control: Stream[Control] | None,
+    bins: int | BinOptions,
+    name: str,
+) -> Columns:
+    """Run a compiled fold on the records of `columns`."""
+    from operators.columns.stream import Columns
+    from routing.columns.pact import ColumnKey
+
     options = BinOptions.of(bins)
     outlet = place_keyed(
-        [(columns.outlet, ColumnKey(keys))],
-        lambda: StateMachine(compiled, keys, arrow_schema(state), options),
+        [(columns.outlet, ColumnKey(key))],
+        lambda: StateMachine(fold, key, state, options),
         control=control,
         options=options,
         name=name,
     )
-    return Columns(outlet, outputs)
+    return Columns(outlet, fold.output)
 
 
 class StateMachine:
@@ -104,15 +126,18 @@ class StateMachine:
         from routing.columns.table import Table
 
         self.pending = Pending()
-        self._table = Table(Bins(options.bins), len(state))
+        self._table = Table(Bins(options.bins), fold.state_words)
         self.shelf = TableShelf(self._table, key, state, self.pending)
         self._fold = fold
         self._key = key
 
     def apply(self, port: int, time: int, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Apply the fold."""
+        if self._fold.per_epoch and not self.pending.waits_for(time):
+            self.pending.add(BinId(0), time, None)
         return self._fold.apply(self._table, rows, self._key.keys(rows))
 
     def call_up(self, time: int) -> pa.RecordBatch:
-        """A fold puts nothing off."""
-        raise AssertionError(time)
+        """An epoch is complete; before any bin moves at a later one."""
+        self.pending.due(time)
+        return self._fold.finish_epoch(self._table)

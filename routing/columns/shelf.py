@@ -47,7 +47,9 @@ class TableShelf:
             raise ProtocolError(f"a bin of {self._schema} came as {batch.schema}")
         keys = batch.column(0)
         nulls = nulls_of(keys) if keys.null_count else np.zeros(0, np.bool_)
-        words = np.stack([words_of_column(column) for column in batch.columns[1:]], axis=1)
+        words = np.zeros((len(batch), self._table.state_words), np.uint64)
+        for index, column in enumerate(batch.columns[1:]):
+            words[:, index] = words_of_column(column)
         self._table.install(self._key.keys_from_bytes(*byte_strings(keys), nulls), words)
 
     def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:

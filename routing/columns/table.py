@@ -99,6 +99,11 @@ class Table:
         return int(self._meta[COUNT])
 
     @property
+    def state_words(self) -> int:
+        """How many words a state has."""
+        return self._state_words
+
+    @property
     def nbytes(self) -> int:
         """The memory that it has asked for."""
         return sum(array.nbytes for array in (self._slots, self._old, self._entries, self._arena))
@@ -160,6 +165,15 @@ class Table:
         data = np.empty(offsets[-1], np.uint8)
         _gather_bytes(self.view(), entries, offsets, data)
         return offsets, data, nulls if nulls.any() else nulls[:0]
+
+    def words(self, entries: Array, index: int) -> Array:
+        """One word of the states of entries."""
+        found: Array = self._entries[PAD + entries * self._meta[WIDTH] + STATE + index]
+        return found
+
+    def forget(self, entries: Array, hashes: Array) -> None:
+        """Remove entries, whose keys have these hashes."""
+        _forget(self.view(), entries, hashes)
 
     def keys_per_bin(self) -> dict[BinId, int]:
         """The bins that hold anything, with their numbers of keys."""
@@ -451,6 +465,12 @@ def _install(view, first, hashes, offsets, data, nulls, states):
         for word in range(states.shape[1]):
             view.entries[PAD + entry * width + STATE + word] = states[row, word]
     return len(hashes)
+
+
+@kernel
+def _forget(view, entries, hashes):
+    for row in range(len(entries)):
+        remove(view, entries[row], bin_of(view, hashes[row]))
 
 
 # To take keys out.

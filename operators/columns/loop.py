@@ -1,0 +1,227 @@
+"""The source of the loop that folds a batch: written for the columns of one operator, then compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from operators.columns import casts
+from operators.columns.errors import FoldNotCompiled
+from operators.columns.rewriting import Rewritten
+from routing.columns.keys import KeyColumns
+
+_HEADER = f"""\
+import numpy as np
+from {casts.__name__} import as_bool, as_float64, as_int64
+from routing.columns.compiled import inlined, kernel
+from routing.columns.table import (
+    PAD, STATE, WIDTH, addresses, bin_of, find, insert, is_far, prefetch_entry, prefetch_slot, remove, size_of
+)
+
+"""
+
+_LOOP = """
+
+@kernel
+def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, outs, rows, given, serial, progress):
+    where, far = addresses(view, data), is_far(view)
+    ints, floats = view.entries.view(np.int64), view.entries.view(np.float64)
+    width = view.meta[WIDTH]
+{unpacked}
+    at = progress[1]
+    for block in range(first, len(hashes), 32):
+        end = min(block + 32, len(hashes))
+        if far:
+            for row in range(block, end):
+                prefetch_slot(where, hashes[row])
+            for row in range(block, end):
+                prefetch_entry(where, hashes[row])
+        for row in range(block, end):
+            hash, start, size = hashes[row], np.int64(offsets[row]), size_of(offsets, nulls, row)
+            entry = find(where, hash, start, size)
+            base = PAD + entry * width + STATE
+            if entry < 0:
+                entry = insert(view, hash, data, start, size)
+                if entry < 0:
+                    progress[1] = at
+                    return row
+                base = PAD + entry * width + STATE
+{initial}
+            progress[0] = row
+{step}
+    progress[1] = at
+    return len(hashes)
+"""
+
+_EACH = """\
+            {results} = fold({key}, {value}, {state})
+            if keep:
+{kept}
+            else:
+                remove(view, entry, bin_of(view, hash))
+{store}"""
+
+_PER_EPOCH = """\
+            mark = ints[base + {mark}]
+            gone = mark < 0
+            if gone:
+                mark = ~mark
+            if mark >> 32 != serial:
+                if at == len(rows):
+                    progress[1] = at
+                    return row
+                mark = (serial << 32) | at
+                rows[at] = entry
+                given[at] = False
+                at += 1
+            place = mark & 0xFFFFFFFF
+            {results} = fold({key}, {value}, {state})
+            if keep:
+{kept}
+                ints[base + {mark}] = mark
+            else:
+                ints[base + {mark}] = ~mark
+            if count > 0:
+                given[place] = True
+{store}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of numbers: of a state, of values, or of outputs."""
+
+    name: str
+    type: pa.DataType
+
+    @property
+    def cast(self) -> str:
+        """The function that makes a value one of this column."""
+        if pa.types.is_boolean(self.type):
+            return "as_bool"
+        return "as_float64" if pa.types.is_floating(self.type) else "as_int64"
+
+    @property
+    def array(self) -> str:
+        """Of the arrays that a state's word can be read through, the one for this column."""
+        return "floats" if self.cast == "as_float64" else "ints"
+
+    @property
+    def dtype(self) -> Any:
+        """What numpy calls it, at full width."""
+        return {"as_bool": np.bool_, "as_float64": np.float64, "as_int64": np.int64}[self.cast]
+
+    @property
+    def widening(self) -> str:
+        """What brings a value of a narrower column to full width."""
+        return {"as_bool": "", "as_float64": "np.float64", "as_int64": "np.int64"}[self.cast]
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether compiled code can work on values of a type."""
+    if pa.types.is_uint64(kind):
+        return False
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def numbers(schema: pa.Schema, what: str) -> list[Field]:
+    """The fields of a schema, all of which must be numbers or truth values."""
+    for field in schema:
+        if not is_number(field.type):
+            raise FoldNotCompiled(
+                f"{what} {field.name!r} is {field.type}, and compiled code works on numbers and truth values (int64, "
+                f"float64, bool and narrower ones); cast it in a `map` before, or use rows: .to_rows(), then "
+                f"the same fold"
+            )
+    return [Field(field.name, field.type) for field in schema]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a loop is written for."""
+
+    key: KeyColumns
+    values: Sequence[Field]
+    state: Sequence[Field]
+    output: pa.Schema
+    fold: Rewritten
+    per_epoch: bool
+
+    @property
+    def stored(self) -> list[int]:
+        """The columns of outputs that the loop writes; the others are the key's."""
+        return [index for index in range(len(self.output)) if index not in self.fold.echoes]
+
+    @property
+    def key_numbers(self) -> list[Field]:
+        """The columns of the key that a fold can work on."""
+        return [Field(column.name, column.type) for column in self.key.columns if is_number(column.type)]
+
+    def source(self) -> str:
+        """The source of a module with the function `apply`."""
+        unpacked = [f"    out{index} = outs[{number}]" for number, index in enumerate(self.stored)]
+        unpacked += [f"    value{index} = values[{index}]" for index in range(len(self.values))]
+        unpacked += [f"    part{index} = parts[{index}]" for index in range(len(self.key_numbers))]
+        initial = self._put("initial", 16)
+        if self.per_epoch:
+            initial += f"\n{' ' * 16}ints[base + {len(self.state)}] = 0"
+        return _HEADER + self.fold.text + _LOOP.format(unpacked="\n".join(unpacked), initial=initial, step=self._step())
+
+    def _step(self) -> str:
+        results = ["count", "keep", "after", *(f"output{number}" for number in range(self.fold.outputs_max))]
+        values = [f"{field.widening}(value{index}[row])" for index, field in enumerate(self.values)]
+        return (_PER_EPOCH if self.per_epoch else _EACH).format(
+            results=", ".join(results),
+            key=self._key(),
+            value=_tuple_or_one(values or ["1"]),
+            state=_tuple_or_one([self._read(index, field) for index, field in enumerate(self.state)]),
+            kept=self._put("after", 16),
+            mark=len(self.state),
+            store="\n".join(self._store_last() if self.per_epoch else self._store_each()),
+        )
+
+    def _read(self, index: int, field: Field) -> str:
+        word = f"{field.array}[base + {index}]" + (" != 0" if field.cast == "as_bool" else "")
+        return f"(initial[{index}] if gone else {word})" if self.per_epoch else word
+
+    def _put(self, source: str, indent: int) -> str:
+        fields = enumerate(self.state)
+        return "\n".join(f"{' ' * indent}{field.array}[base + {index}] = {source}[{index}]" for index, field in fields)
+
+    def _store_each(self) -> list[str]:
+        lines = []
+        for number in range(self.fold.outputs_max):
+            indent = " " * 12
+            if not self.fold.always_one:
+                lines.append(f"{indent}if count > {number}:")
+                indent = " " * 16
+            lines += [f"{indent}out{index}[at] = output{number}[{index}]" for index in self.stored]
+            if not self.fold.always_one:
+                lines.append(f"{indent}rows[at] = row")
+            lines.append(f"{indent}at += 1")
+        return lines
+
+    def _store_last(self) -> list[str]:
+        lines = []
+        for number in range(self.fold.outputs_max):
+            lines.append(f"{' ' * 16}if count == {number + 1}:")
+            lines += [f"{' ' * 20}out{index}[place] = output{number}[{index}]" for index in self.stored]
+            lines.append(f"{' ' * 20}pass")
+        return lines
+
+    def _key(self) -> str:
+        parts, number = [], 0
+        for column in self.key.columns:
+            if is_number(column.type):
+                parts.append(f"{Field(column.name, column.type).widening}(part{number}[row])")
+                number += 1
+            else:
+                parts.append("None")
+        return _tuple_or_one(parts)
+
+
+def _tuple_or_one(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else "(" + "".join(f"{part}, " for part in parts) + ")"
