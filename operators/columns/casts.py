@@ -54,3 +54,22 @@ def _named(value: Any) -> str:
     if isinstance(value, types.NoneType):
         return "None, or part of a key that is not a number"
     return f"a {value}"
+
+
+def added(a: Any, b: Any) -> Any:
+    """The sum, which for integers must fit 64 bits."""
+    raise AssertionError((a, b))
+
+
+@overload(added)
+def _added(a, b):
+    if isinstance(a, types.Float) or isinstance(b, types.Float):
+        return lambda a, b: a + b
+
+    def add_integers(a, b):
+        total = np.int64(a) + np.int64(b)
+        if ((a ^ total) & (np.int64(b) ^ total)) < 0:
+            raise OverflowError("a sum of integers exceeds 64 bits; cast the column to float64 in a `map` before")
+        return total
+
+    return add_integers

@@ -16,6 +16,7 @@ from operators.broadcast import broadcast
 from operators.capture import capture
 from operators.columns.moving import concat, exchange, exchange_by, partition
 from operators.columns.per_batch import filter, flat_map, map
+from operators.columns.stateful_aggregate import stateful_aggregate
 from operators.columns.stateful_state_machine import stateful_state_machine
 from operators.enter import enter
 from operators.exchange import deal
@@ -59,6 +60,7 @@ class Columns:
 
     # On bins that can move between workers
     stateful_state_machine = stateful_state_machine
+    stateful_aggregate = stateful_aggregate
 
     def to_rows(self, *, name: str = "to_rows") -> Stream[Any]:
         """Turn batches into records: the value of the one column, or a tuple of those of several."""
