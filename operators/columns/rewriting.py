@@ -251,13 +251,11 @@ class Rewriter:
 
     def _listed(self, statement: ast.Return, state: ast.expr, listed: ast.expr) -> list[ast.stmt]:
         if isinstance(listed, ast.IfExp):
-            return [
-                ast.If(
-                    listed.test,
-                    self._listed(statement, state, listed.body),
-                    self._listed(statement, state, listed.orelse),
-                )
-            ]
+            one, other = (self._listed(statement, state, choice) for choice in (listed.body, listed.orelse))
+            return [ast.If(listed.test, one, other)]
+        if isinstance(state, ast.IfExp):
+            one, other = (self._listed(statement, choice, listed) for choice in (state.body, state.orelse))
+            return [ast.If(state.test, one, other)]
         assert isinstance(listed, ast.List), listed
         before: list[str] = []
         outputs = [self._output(number, element, before) for number, element in enumerate(listed.elts)]

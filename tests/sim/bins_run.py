@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 from framework.membership import WorkerId
 from framework.simulation.cluster import Pace, SimulatedCluster
@@ -24,7 +24,7 @@ from operators.stateful_state_machine import StateMachine
 from operators.stream import Stream
 from routing.bin_shelf import Bin
 from routing.bins import BinId, Bins
-from routing.commands import Instruction, Map, Move, Noop
+from routing.commands import Control, Instruction, Map, Move, Noop
 from routing.forwarder import Report
 from routing.host import Logic
 from routing.router import Installation
@@ -60,7 +60,7 @@ class Shape:
             workers=workers,
             bins=random.choice((1, 2, 8, 16)),
             epochs=random.randrange(2, 9),
-            kind=random.choice(("machine", "machine", "unary", "binary")),
+            kind=random.choice(("machine", "machine", "unary", "binary", "columns", "columns per epoch")),
             chunk_bytes_max=random.choice((1, 40, 10_000)),
             in_flight_bytes_max=random.choice((1, 300, 10_000)),
             stores=[random.choice((MemoryStore, on_disk)) for _ in range(workers)],
@@ -83,6 +83,11 @@ class Shape:
                 return [Move(BinId(0), WorkerId(self.workers))]
         moved = random.sample(range(self.bins), random.randrange(1, min(self.bins, 4) + 1))
         return [Move(BinId(bin_id), WorkerId(random.randrange(self.workers))) for bin_id in moved]
+
+    @property
+    def counts(self) -> bool:
+        """Whether its outputs are counts."""
+        return self.kind not in ("unary", "binary")
 
     def owners_by_epoch(self) -> list[list[WorkerId]]:
         """The owner of each bin at each epoch, by the commands alone."""
@@ -123,8 +128,8 @@ def recall(time: int, items: list[str], bin: Bin) -> list[Any]:
 
 def expected(shape: Shape, sent: list[Epochs]) -> dict[int, Counter[Any]]:
     """The outputs of each epoch, by a single thread."""
-    if shape.kind == "machine":
-        return _expected_counts(sent[0])
+    if shape.counts:
+        return _expected_counts(sent[0], last=shape.kind == "columns per epoch")
     results: dict[int, Counter[Any]] = defaultdict(Counter)
     totals: Counter[str] = Counter()
     due: dict[int, list[str]] = defaultdict(list)
@@ -139,14 +144,17 @@ def expected(shape: Shape, sent: list[Epochs]) -> dict[int, Counter[Any]]:
     return results
 
 
-def _expected_counts(epochs: Epochs) -> dict[int, Counter[Any]]:
+def _expected_counts(epochs: Epochs, *, last: bool) -> dict[int, Counter[Any]]:
     results: dict[int, Counter[Any]] = defaultdict(Counter)
     totals: dict[str, int] = {}
     for epoch, rows in enumerate(epochs):
+        given: dict[str, int] = {}
         for key, _ in rows:
-            total = totals.get(key, 0) + 1
+            total = given[key] = totals.get(key, 0) + 1
             totals[key] = 0 if total % 7 == 0 else total
             results[epoch][key, total] += 1
+        if last:
+            results[epoch] = Counter(given.items())
     return results
 
 
@@ -178,7 +186,7 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
 
         def keep(time: int, row: Any) -> None:
             got[time][row] += 1
-            key = row[0] if shape.kind == "machine" else (row[2] if row[0] == "seen" else row[1])
+            key = row[0] if shape.counts else (row[2] if row[0] == "seen" else row[1])
             at[time, Bins(shape.bins).of(key)].add(worker.index)
 
         with worker.dataflow() as scope:
@@ -190,11 +198,14 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
                 shape.chunk_bytes_max,
                 shape.in_flight_bytes_max,
             )
-            placed = OnBins(control.stream(scope).broadcast().outlet, options)
-            outlet = placed.place(
-                [(stream.outlet, RowKey(_key)) for stream in streams], _logic(shape.kind, options), "bins"
-            )
-            Stream[Any](outlet).inspect_time(keep)
+            commands = control.stream(scope).broadcast()
+            if shape.kind.startswith("columns"):
+                results = _count_columns(shape.kind, streams[0], commands, options)
+            else:
+                placed = OnBins(commands.outlet, options)
+                keyed = [(stream.outlet, RowKey(_key)) for stream in streams]
+                results = Stream[Any](placed.place(keyed, _logic(shape.kind, options), "bins"))
+            results.inspect_time(keep)
         yield
         for epoch in range(shape.epochs):
             if worker.index == 0:
@@ -206,7 +217,7 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
             for port, input in enumerate(inputs):
                 for _ in range(dice.choice((0, 1, 3, 6))):
                     row = (f"key {dice.randrange(12)}", dice.randrange(3))
-                    if shape.kind == "machine":
+                    if shape.counts:
                         row = (row[0], 1)
                     sent[port][epoch].append(row)
                     input.send(row)
@@ -242,3 +253,21 @@ def _logic(kind: str, options: BinOptions) -> Logic:
     if kind == "machine":
         return StateMachine(count, lambda: 0, options, "bins")
     return BinnedLogic(remember, recall, keys=[_key, _key], initial=dict, bins=Bins(options.bins), name="bins")
+
+
+def _count_columns(kind: str, rows: Stream[Row], commands: Stream[Control], options: BinOptions) -> Stream[Any]:
+    columns = rows.to_columns({"key": str, "n": int})
+    emit: Literal["record", "epoch"] = "epoch" if kind == "columns per epoch" else "record"
+    counts = columns.stateful_state_machine(
+        count,
+        key="key",
+        value="n",
+        state={"total": int},
+        initial=0,
+        output={"key": str, "total": int},
+        emit=emit,
+        control=commands,
+        bins=options,
+        name="bins",
+    )
+    return counts.to_rows()
