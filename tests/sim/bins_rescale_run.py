@@ -22,6 +22,7 @@ from operators import BinOptions, ControlInput, Input
 from routing.bins import BinId, Bins
 from routing.commands import Configuration, Handover, Instruction, Map, Move, Refused, Retirement
 from routing.forwarder import Report, Restored
+from tests.sim.bins_run import count_columns
 
 EPOCHS = 14
 
@@ -62,6 +63,8 @@ class Run:
         self.bins = random.choice((2, 8, 16))
         self.exchanged = random.random() < 0.5
         """Whether records are dealt out to all members before they come to F, as in the first rescalable WordCount."""
+        self.columns = random.random() < 0.3
+        """Whether they are counted as columns."""
         self.chunk_bytes_max = random.choice((1, 40, 10_000))
         self.joins = random.choice((1, 1, 2, 3))
         self.next_id = self.founders
@@ -100,7 +103,10 @@ class Run:
                 self.bins, report=report, chunk_bytes_max=self.chunk_bytes_max, in_flight_bytes_max=300
             )
             commands = control.stream(scope).broadcast()
-            stream.stateful_state_machine(count, initial=0, control=commands, bins=options).inspect_time(keep)
+            if self.columns:
+                count_columns(count, "record", stream, commands, options).inspect_time(keep)
+            else:
+                stream.stateful_state_machine(count, initial=0, control=commands, bins=options).inspect_time(keep)
         yield
         while worker.rescaling.joining:
             yield

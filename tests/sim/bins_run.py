@@ -200,7 +200,8 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
             )
             commands = control.stream(scope).broadcast()
             if shape.kind.startswith("columns"):
-                results = _count_columns(shape.kind, streams[0], commands, options)
+                emit: Literal["record", "epoch"] = "epoch" if shape.kind == "columns per epoch" else "record"
+                results = count_columns(count, emit, streams[0], commands, options)
             else:
                 placed = OnBins(commands.outlet, options)
                 keyed = [(stream.outlet, RowKey(_key)) for stream in streams]
@@ -255,11 +256,17 @@ def _logic(kind: str, options: BinOptions) -> Logic:
     return BinnedLogic(remember, recall, keys=[_key, _key], initial=dict, bins=Bins(options.bins), name="bins")
 
 
-def _count_columns(kind: str, rows: Stream[Row], commands: Stream[Control], options: BinOptions) -> Stream[Any]:
+def count_columns(
+    fold: Any,
+    emit: Literal["record", "epoch"],
+    rows: Stream[Row],
+    commands: Stream[Control],
+    options: BinOptions,
+) -> Stream[Any]:
+    """Count keys as columns, with a fold that is compiled."""
     columns = rows.to_columns({"key": str, "n": int})
-    emit: Literal["record", "epoch"] = "epoch" if kind == "columns per epoch" else "record"
     counts = columns.stateful_state_machine(
-        count,
+        fold,
         key="key",
         value="n",
         state={"total": int},
