@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from select import PIPE_BUF
 from typing import TYPE_CHECKING, Any, TextIO
@@ -63,6 +64,8 @@ class JobProgram:
         """Load what the job will need, before it begins: whoever joins a running job holds it up from then on."""
         if self.serve:
             load_arrow()
+        if "operators.columns" in sys.modules:
+            import_module("operators.columns.loading").load_kernels()
 
     def prepare(self) -> tuple[Callable[[Worker], None], JobControl]:
         """What the workers of a process run, and the control plane that they answer."""

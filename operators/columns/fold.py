@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from numba.core.errors import NumbaError
 
 from operators.columns.errors import FoldNotCompiled, ValueUnfit
-from operators.columns.loading import load
+from operators.columns.loading import is_new, load
 from operators.columns.loop import Field, Shape, numbers
 from operators.columns.rewriting import MARK, Rewriter, Rewritten, Source
 from routing.bins import Bins
@@ -40,8 +40,12 @@ class CompiledFold:
         initial: Sequence[Any],
         output: pa.Schema,
         per_epoch: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`function` is the author's, or source that is in the form of `rewriting` already."""
+        """`function` is the author's, or source that is in the form of `rewriting` already.
+
+        `tell` is for who waits: that this takes seconds, when it does.
+        """
         self._source = None if isinstance(function, Rewritten) else Source.of(function)
         if self._source is not None:
             casts = [Field(field.name, field.type).cast for field in output]
@@ -50,6 +54,8 @@ class CompiledFold:
         self._initial = tuple(field.dtype(value) for field, value in zip(state, initial, strict=True))
         self._outputs = self._declared()
         self._text = self._shape.source()
+        if is_new(self._text):
+            tell("compiling for columns, once: this takes some seconds")
         self._module: Any = load(self._text)
         self._serial = 1
         self._count = 0

@@ -15,12 +15,21 @@ from routing.columns.compiled import cache_directory, caching
 _loaded: dict[str, ModuleType] = {}
 
 
+def is_new(text: str) -> bool:
+    """Whether source was never compiled here, which takes seconds."""
+    return not _path(text).exists()
+
+
+def _path(text: str) -> Path:
+    return cache_directory() / f"fold_{hashlib.sha256(text.encode()).hexdigest()[:24]}.py"
+
+
 def load(text: str) -> ModuleType:
     """The module with this source, kept in a file, beside which the compiler keeps what it made of it."""
-    name = f"fold_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    path = _path(text)
+    name = path.stem
     if name in _loaded:
         return _loaded[name]
-    path = cache_directory() / f"{name}.py"
     if not path.exists():
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -35,3 +44,25 @@ def load(text: str) -> ModuleType:
         spec.loader.exec_module(module)
     _loaded[name] = module
     return module
+
+
+def load_kernels() -> None:
+    """Load the compiler, and what most jobs of columns need of it: before there are records that wait for it."""
+    import numpy as np
+    import pyarrow as pa
+
+    from operators.columns.fold import CompiledFold
+    from operators.columns.loop import numbers
+    from operators.columns.rewriting import Rewritten
+    from operators.columns.split_words import split_words
+    from routing.columns.keys import KeyColumns
+    from routing.columns.partition import divided
+
+    lines = pa.record_batch({"line": pa.array([], pa.string())})
+    words = split_words("line")(lines)
+    key = KeyColumns.of(words.schema, "word", "a first use")
+    divided(words, key.hashes(words), 56, np.zeros(256, np.int64), 1)
+    text = "@inlined\ndef fold(key, value, state):\n    return 1, True, (state,), (None,)\n"
+    state = numbers(pa.schema({"total": pa.int64()}), "state")
+    fold = Rewritten(text, {0: 0}, outputs_max=1, always_one=True, reads_key=False)
+    CompiledFold(fold, key=key, values=[], state=state, initial=[0], output=words.schema)

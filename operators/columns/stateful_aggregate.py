@@ -71,6 +71,7 @@ def stateful_aggregate(
         initial=[0] * len(state),
         output=combined.output(),
         per_epoch=emit == "epoch",
+        tell=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}"),
     )
     return place_fold(columns, fold, keys, state, control=control, bins=bins, name=name)
 

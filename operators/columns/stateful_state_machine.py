@@ -89,6 +89,7 @@ def stateful_state_machine(
         initial=first,
         output=outputs,
         per_epoch=emit == "epoch",
+        tell=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}"),
     )
     return place_fold(columns, compiled, keys, arrow_schema(state), control=control, bins=bins, name=name)
 
