@@ -12,7 +12,7 @@ from numba.core.errors import NumbaError
 
 from operators.columns.errors import FoldNotCompiled, ValueUnfit
 from operators.columns.loading import is_new, load
-from operators.columns.loop import Field, Shape, numbers
+from operators.columns.loop import Field, Shape, is_number, numbers
 from operators.columns.rewriting import MARK, Rewriter, Rewritten, Source
 from routing.bins import Bins
 from routing.columns.keys import Array, KeyColumns, Keys
@@ -48,7 +48,7 @@ class CompiledFold:
         """
         self._source = None if isinstance(function, Rewritten) else Source.of(function)
         if self._source is not None:
-            casts = [Field(field.name, field.type).cast for field in output]
+            casts = [Field(field.name, field.type).cast if is_number(field.type) else "" for field in output]
             function = Rewriter(self._source, [field.cast for field in state], casts, len(key.columns)).rewrite()
         self._shape = Shape(key, values, state, output, function, per_epoch)
         self._initial = tuple(field.dtype(value) for field, value in zip(state, initial, strict=True))

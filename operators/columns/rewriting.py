@@ -101,7 +101,7 @@ class Rewriter:
     states: Sequence[str]
     """What makes a value one of each column of the state: names of functions."""
     outputs: Sequence[str]
-    """The same of the outputs."""
+    """The same of the outputs; empty where a column is not one of numbers, and can only be the key."""
     key_size: int
     """How many columns the key has."""
     echoes: dict[int, int] = field(default_factory=dict)
@@ -240,6 +240,11 @@ class Rewriter:
             if echo is not None:
                 self.echoes.setdefault(index, echo)
         for index, value in enumerate(values):
+            if not self.outputs[index] and self._echo(value) is None:
+                raise self.source.refuse(
+                    statement,
+                    f"column {index} of the output is not one of numbers, and `{ast.unparse(value)}` is not the key",
+                )
             if self.echoes.get(index) != self._echo(value):
                 raise self.source.refuse(
                     statement, f"column {index} of the output is part of the key in one place, and not in another"
