@@ -17,7 +17,7 @@ from framework.progress.antichain import Antichain, MutableAntichain
 from framework.progress.change_batch import ChangeBatch
 from framework.progress.order import Time
 from framework.progress.summary import Summary, results_in
-from framework.wire.container import Container
+from framework.wire.container import Container, take_joined
 
 if TYPE_CHECKING:
     from framework.dataflow.operator import BuiltOperator
@@ -48,6 +48,8 @@ class InputHandle:
         queue, operator = self._queue, self._operator
         while queue:
             time, container = queue.popleft()
+            if queue and type(container) is not list:
+                container = take_joined(queue, time, container)
             operator.time = time
             self._consumed.update(time, len(container))
             capability = InputCapability(time, self)

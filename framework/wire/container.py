@@ -7,6 +7,7 @@ a job of rows need not wait for Arrow.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -30,9 +31,15 @@ class Kind:
 
     number: int
     cls: type
-    encode: Callable[[Any, str], bytes]
+    encode: Callable[[Any, str], Buffer]
     decode: Callable[[Buffer], Any]
     split: Callable[[Any], tuple[Any, Any]]
+    join: Callable[[list[Any]], Any]
+    """One container of several, in order."""
+    alike: Callable[[Any, Any], bool]
+    """Whether two can be joined."""
+    small: int
+    """Fewer records are joined with those of the next container before an operator takes them; 0: never."""
 
 
 def register_kind(kind: Kind) -> None:
@@ -44,7 +51,7 @@ def register_kind(kind: Kind) -> None:
     _by_type[kind.cls] = kind
 
 
-def encode_container(container: Container, where: str = "this job") -> tuple[int, bytes]:
+def encode_container(container: Container, where: str = "this job") -> tuple[int, Buffer]:
     """The kind and the bytes of a container."""
     kind = _kind_of(container)
     return kind.number, kind.encode(container, where)
@@ -66,6 +73,23 @@ def split_container(container: Container) -> tuple[Container, Container]:
     return _kind_of(container).split(container)
 
 
+def take_joined(queue: deque[tuple[Any, Container]], time: object, first: Container) -> Container:
+    """A container that was taken from a queue, with those of the same time behind it while they are small."""
+    kind = _kind_of(first)
+    joined, count = [first], len(first)
+    while queue and count < kind.small:
+        next_time, following = queue[0]
+        if next_time != time or type(following) is not kind.cls or len(following) >= kind.small:
+            break
+        if not kind.alike(first, following):
+            break
+        queue.popleft()
+        joined.append(following)
+        count += len(following)
+    container: Container = first if len(joined) == 1 else kind.join(joined)
+    return container
+
+
 def load_columns() -> None:
     """Let streams carry columns."""
     import_module("framework.wire.columns")
@@ -84,6 +108,10 @@ def _halves(rows: list[Any]) -> tuple[list[Any], list[Any]]:
     return rows[:middle], rows[middle:]
 
 
+def _chained(lists: list[list[Any]]) -> list[Any]:
+    return [record for rows in lists for record in rows]
+
+
 _by_number: dict[int, Kind] = {}
 _by_type: dict[type, Kind] = {}
-register_kind(Kind(ROWS, list, encode_rows, decode_rows, _halves))
+register_kind(Kind(ROWS, list, encode_rows, decode_rows, _halves, _chained, lambda one, other: True, small=0))

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import pytest
 
 from framework.errors import ProtocolError
 from framework.wire import container
-from framework.wire.container import Kind, decode_container, encode_container, register_kind, split_container
+from framework.wire.container import (
+    Container,
+    Kind,
+    decode_container,
+    encode_container,
+    register_kind,
+    split_container,
+    take_joined,
+)
 
 
 class Numbers:
@@ -36,6 +46,9 @@ def test_another_kind_travels_by_its_own_functions(monkeypatch: pytest.MonkeyPat
             lambda value, where: value.octets,
             lambda buffer: Numbers(bytes(buffer)),
             lambda value: (Numbers(value.octets[:1]), Numbers(value.octets[1:])),
+            lambda values: Numbers(b"".join(value.octets for value in values)),
+            lambda one, other: one.octets[:1] == other.octets[:1],
+            small=4,
         )
     )
     assert encode_container(Numbers(b"\x01\x02")) == (7, b"\x01\x02")
@@ -43,6 +56,15 @@ def test_another_kind_travels_by_its_own_functions(monkeypatch: pytest.MonkeyPat
     assert isinstance(decoded, Numbers)
     assert decoded.octets == b"\x01\x02"
     assert [len(half) for half in split_container(Numbers(b"abc"))] == [1, 2]
+    waiting = [(0, b"ab"), (0, b"a"), (0, b"ax"), (0, b"b"), (1, b"b"), (1, b"bbbb"), (1, b"b")]
+    queue = deque[tuple[int, Container]]((time, Numbers(octets)) for time, octets in waiting)
+    taken = []
+    while queue:
+        time, first = queue.popleft()
+        joined = take_joined(queue, time, first)
+        assert isinstance(joined, Numbers)
+        taken.append((time, joined.octets))
+    assert taken == [(0, b"abaax"), (0, b"b"), (1, b"b"), (1, b"bbbb"), (1, b"b")]
 
 
 def test_an_unknown_kind_is_refused() -> None:
