@@ -2,8 +2,9 @@
 
     python tests/bench/programs/spark_rows.py SYSTEM FOLDER
 
-SYSTEM is `hailer`, or one of Spark's own in `SPARKS`. FOLDER has a folder `warm` and a folder `timed`, with files of
-lines. Each is streamed, a file per batch, into a sink that drops what it gets; the time of the first is not counted.
+SYSTEM is `hailer`, `hailer-columns`, or one of Spark's own in `SPARKS`. FOLDER has folders `warm` and `timed`,
+with files of lines. Each is streamed, a file per batch, into a sink that drops what it gets; the time of the first is
+not counted.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from operators import Flow, Job
+from operators.columns import aggregates, split_words
 from operators.spark import JobOnSpark, SparkOptions, open_session
 from tests.bench.programs.cpu import Spent, spent
 
@@ -52,9 +54,9 @@ class Taken:
 
 def main(system: str, folder: Path) -> None:
     os.chdir(folder)  # where a job's run directory is
-    slots = CORES + (WORKERS if system == "hailer" else 0)
+    slots = CORES + (WORKERS if system in HAILERS else 0)
     with open_session(system, SparkOptions(f"local[{slots}]", SETTINGS)) as spark:
-        run = run_job if system == "hailer" else partial(run_spark, SPARKS[system])
+        run = partial(run_job, *HAILERS[system]) if system in HAILERS else partial(run_spark, SPARKS[system])
         print(json.dumps(asdict(run(spark, folder))), flush=True)
 
 
@@ -78,24 +80,51 @@ def wordcount_job() -> Job:
     return job
 
 
-def run_job(spark: SparkSession, folder: Path) -> Taken:
+def columns_job() -> Job:
+    """The same on columns; like `groupBy`, it puts out one count per word and batch."""
+    job = Job("wordcount")
+
+    @job.dataflow
+    def wordcount(flow: Flow) -> None:
+        words = flow.input_columns("lines", {"value": str}).flat_map(split_words("value"))
+        flow.output("counts", words.stateful_aggregate({"count": aggregates.count()}, key="word"))
+
+    return job
+
+
+def every_word(file: Path) -> int:
+    return len(file.read_text().split())
+
+
+def each_word_once(file: Path) -> int:
+    return len(set(file.read_text().split()))
+
+
+HAILERS: dict[str, tuple[Callable[[], Job], Callable[[Path], int]]] = {
+    "hailer": (wordcount_job, every_word),
+    "hailer-columns": (columns_job, each_word_once),
+}
+"""Jobs, and how many counts come of a file."""
+
+
+def run_job(make: Callable[[], Job], counts: Callable[[Path], int], spark: SparkSession, folder: Path) -> Taken:
     """Through a job that goes on from one folder to the other, and so does the query that reads it."""
-    with JobOnSpark(spark, wordcount_job(), workers=WORKERS) as counting:
+    with JobOnSpark(spark, make(), workers=WORKERS) as counting:
         reading = into_nothing(counting.read(), folder / "reading")
         for files in (folder / "warm", folder / "timed"):
-            words = sum(len(file.read_text().split()) for file in files.iterdir())
-            taken = through_job(counting, reading, lines(spark, files), words)
+            rows = sum(counts(file) for file in files.iterdir())
+            taken = through_job(counting, reading, lines(spark, files), rows)
         reading.stop()
     return taken
 
 
-def through_job(counting: JobOnSpark, reading: StreamingQuery, stream: DataFrame, words: int) -> Taken:
+def through_job(counting: JobOnSpark, reading: StreamingQuery, stream: DataFrame, counts: int) -> Taken:
     """From the first line on its way into the job to the last count out of it."""
     before, begun, began_s = rows_read(reading), spent(), time.monotonic()
     feeding = counting.feed(stream, availableNow=True)
     assert feeding is not None
-    while (rows := rows_read(reading) - before) < words:
-        assert time.monotonic() < began_s + TIMEOUT_S, f"{rows} of {words} counts after {TIMEOUT_S} s"
+    while (rows := rows_read(reading) - before) < counts:
+        assert time.monotonic() < began_s + TIMEOUT_S, f"{rows} of {counts} counts after {TIMEOUT_S} s"
         time.sleep(POLL_S)
     taken = Taken(time.monotonic() - began_s, rows, spent().since(begun))
     feeding.awaitTermination()
