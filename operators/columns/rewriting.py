@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import inspect
 import math
 import textwrap
@@ -112,7 +113,8 @@ class Rewriter:
 
     def rewrite(self) -> Rewritten:
         """The source of the fold, and of what it refers to."""
-        tree, source = self.source.tree, self.source
+        source = self.source
+        tree = copy.deepcopy(source.tree)  # blocks are rewritten in place, and `referred` reads the author's
         arguments = tree.args
         names = [argument.arg for argument in arguments.args]
         if len(names) != 3 or arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
