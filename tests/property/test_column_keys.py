@@ -227,15 +227,15 @@ def test_equal_numbers_have_equal_bytes_whatever_their_bits():
 )
 def test_a_column_that_cannot_be_a_key_is_named(kind: pa.DataType):
     schema = pa.schema([("fine", pa.string()), ("odd one", kind)])
-    with pytest.raises(GraphError, match="column 'odd one' is .* and cannot be a key; let it be a string"):
+    with pytest.raises(GraphError, match=r"column 'odd one' is .* and cannot be a key; let it be a string"):
         KeyColumns.of(schema, ["fine", "odd one"], "x")
 
 
 def test_a_key_names_columns_that_are_there():
     schema = pa.schema({"word": pa.string(), "n": pa.int64()})
-    with pytest.raises(GraphError, match="^operator 'x' has no column 'wrod'; it has 'word', 'n'$"):
+    with pytest.raises(GraphError, match=r"^operator 'x' has no column 'wrod'; it has 'word', 'n'$"):
         KeyColumns.of(schema, "wrod", "operator 'x'")
-    with pytest.raises(GraphError, match="^operator 'x' has no key; name a column, or several$"):
+    with pytest.raises(GraphError, match=r"^operator 'x' has no key; name a column, or several$"):
         KeyColumns.of(schema, [], "operator 'x'")
 
 
