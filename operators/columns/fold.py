@@ -94,6 +94,12 @@ class Field:
         return {"as_bool": "ints", "as_float64": "floats", "as_int64": "ints"}[self.cast]
 
     @property
+    def takes(self) -> tuple[type, ...]:
+        """What Python has for it."""
+        whole = (bool, int, np.integer, np.bool_)
+        return {"as_bool": (bool, np.bool_), "as_float64": (*whole, float, np.floating), "as_int64": whole}[self.cast]
+
+    @property
     def dtype(self) -> Any:
         """What numpy calls it, at full width."""
         return {"as_bool": np.bool_, "as_float64": np.float64, "as_int64": np.int64}[self.cast]
@@ -197,12 +203,11 @@ class CompiledFold:
                 f"column {field.name!r} is null in {batch.slice(row, 1).to_pylist()[0]!r}, and compiled code works on "
                 f"numbers; fill it (`pc.fill_null` in a `map`), leave such records out (`filter`), or use rows"
             )
-        array: Array = column.to_numpy(zero_copy_only=False)
-        return array
+        return _array(column)
 
     def _key_values(self, batch: pa.RecordBatch) -> list[Array]:
         return [
-            batch.column(column.name).to_numpy(zero_copy_only=False)
+            _array(batch.column(column.name))
             for column in self._key.columns
             if _is_number(column.type) and not batch.column(column.name).null_count
         ]
@@ -224,7 +229,7 @@ class CompiledFold:
         return fields
 
     def _generate(self) -> tuple[Rewritten, str]:
-        outputs = [Field(field.name, field.type).cast for field in self._schema]
+        outputs = [Field(field.name, field.type).cast if _is_number(field.type) else "" for field in self._schema]
         rewriter = Rewriter(self._source, [field.cast for field in self._state], outputs, len(self._key.columns))
         rewritten = rewriter.rewrite()
         return rewritten, _HEADER + surroundings(self._source) + "\n" + rewritten.text + self._loop(rewritten)
@@ -270,7 +275,7 @@ class CompiledFold:
         parts, number = [], 0
         for column in self._key.columns:
             if _is_number(column.type):
-                parts.append(f"part{number}[row]")
+                parts.append(f"{_plain(Field(column.name, column.type))}(part{number}[row])")
                 number += 1
             else:
                 parts.append("None")
@@ -304,6 +309,13 @@ def _reason(text: str) -> str:
 
 def _tuple_or_one(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else "(" + "".join(f"{part}, " for part in parts) + ")"
+
+
+def _array(column: pa.Array) -> Array:
+    """The numbers of a column; the compiler knows none of 16 bits with a fraction."""
+    wide = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+    array: Array = wide.to_numpy(zero_copy_only=False)
+    return array
 
 
 def _plain(field: Field) -> str:

@@ -22,6 +22,7 @@ import inspect
 import math
 import textwrap
 import types
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,12 +101,14 @@ class Rewriter:
     states: Sequence[str]
     """What makes a value one of each column of the state: names of functions."""
     outputs: Sequence[str]
-    """The same of the outputs."""
+    """The same of the outputs; empty where one is no number."""
     key_size: int
     """How many columns the key has."""
     echoes: dict[int, int] = field(default_factory=dict)
     aliases: dict[str, int] = field(default_factory=dict)
     """Names that stand for a column of the key."""
+    key_changes: bool = False
+    """Whether the name of the key is given another value."""
     counts: set[int] = field(default_factory=set)
     """How many outputs there are where it returns."""
     _key: str = ""
@@ -159,18 +162,27 @@ class Rewriter:
         for statement in ast.walk(tree):
             match statement:
                 case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Name(id=self._key)):
+                    if len(targets) != self.key_size > 1:
+                        raise self.source.refuse(statement, f"the key has {self.key_size} columns")
                     for index, target in enumerate(targets):
                         if isinstance(target, ast.Name):
                             self.aliases[target.id] = index
         if self.key_size == 1:
             self.aliases = {self._key: 0}
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]
+        stored = Counter(node.id for node in names)
+        self.key_changes = stored[self._key] > 0
+        # A name that is given another value does not stand for the key any more.
+        self.aliases = {name: at for name, at in self.aliases.items() if stored[name] <= (name != self._key)}
 
     def _echo(self, node: ast.expr) -> int | None:
         match node:
             case ast.Name(id=name) if name in self.aliases:
                 return self.aliases[name]
             case ast.Subscript(value=ast.Name(id=self._key), slice=ast.Constant(value=int(index))) if self.key_size > 1:
-                return index
+                if index >= self.key_size:
+                    raise self.source.refuse(node, f"the key has {self.key_size} columns")
+                return None if self.key_changes else index
         return None
 
     # What is returned
@@ -213,6 +225,12 @@ class Rewriter:
             if echo is not None:
                 self.echoes.setdefault(index, echo)
         for index, value in enumerate(values):
+            if self._echo(value) is None and not self.outputs[index]:
+                raise self.source.refuse(
+                    statement,
+                    f"column {index} of the output is no number, and compiled code makes numbers; only a part of the "
+                    f"key can be put there, as it is",
+                )
             if self.echoes.get(index) != self._echo(value):
                 raise self.source.refuse(
                     statement, f"column {index} of the output is part of the key in one place, and not in another"

@@ -76,6 +76,9 @@ def stateful_state_machine(
     first = initial if isinstance(initial, tuple) else (initial,)
     if len(first) != len(fields):
         raise GraphError(f"{where} has a state of {len(fields)} columns, and initial={initial!r} has {len(first)}")
+    for field, one in zip(fields, first, strict=True):
+        if not isinstance(one, field.takes):
+            raise GraphError(f"{where} has a state {field.name!r} of {field.type}, and its initial value is {one!r}")
     outputs = arrow_schema(output)
     compiled = CompiledFold(
         fold,
