@@ -285,9 +285,10 @@ class CompiledFold:
         """The compiler's complaint, about the author's line."""
         text = str(error)
         lines = self._text.splitlines()
-        found = [int(number) for number in re.findall(r'File "[^"]*", line (\d+)', text)]
-        for number in reversed(found):
-            for line in reversed(lines[:number]):
+        fold = lines[: lines.index("@kernel")]  # what calls it, behind it, has no line of the author's
+        file = re.escape(Path(self._module.__file__ or "").name)
+        for number in map(int, re.findall(rf'{file}", line (\d+)', text)):  # innermost first
+            for line in reversed(fold[:number] if number <= len(fold) else []):
                 mark = line.strip().strip("'")
                 if mark.startswith(MARK):
                     return self._source.refuse(int(mark.removeprefix(MARK)), _reason(text))

@@ -19,6 +19,7 @@ import ast
 import builtins
 import copy
 import inspect
+import linecache
 import math
 import textwrap
 import types
@@ -52,7 +53,8 @@ class Source:
         name = getattr(function, "__name__", repr(function))
         if not isinstance(function, types.FunctionType) or name == "<lambda>":
             raise FoldNotCompiled(
-                f"{name} is not a function written with `def`, and only such are compiled; write one, or use rows"
+                f"{_place(function)}{name} is not a function written with `def`, and only such are compiled; write "
+                f"one, or use rows"
             )
         try:
             lines, first = inspect.getsourcelines(function)
@@ -295,6 +297,15 @@ class Rewriter:
         if len(self.states) == 1:
             return f"({self.states[0]}({text}),)"
         return "(" + ", ".join(f"{name}(({text})[{index}])" for index, name in enumerate(self.states)) + ",)"
+
+
+def _place(function: Any) -> str:
+    """Where something that is no function with a name was written, if that is known."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ""
+    line = linecache.getline(code.co_filename, code.co_firstlineno).strip()
+    return f"{code.co_filename}:{code.co_firstlineno}: {line}\n  "
 
 
 def referred(source: Source) -> dict[str, Any]:
