@@ -18,7 +18,7 @@ from routing.columns.keys import KeyColumns, Keys
 from routing.columns.table import Table
 from routing.hashing import stable_hash
 
-FEWER = settings(max_examples=settings.default.max_examples // 3)
+FEWER = settings(max_examples=settings().max_examples // 3)
 """For tests of each type."""
 
 TEXT = st.one_of(st.text(max_size=12), st.text(min_size=30, max_size=80), st.just(""))
@@ -102,7 +102,7 @@ def keys_of(batch: pa.RecordBatch) -> KeyColumns:
 def rows_of(columns: Sequence[pa.Array]) -> list[Any]:
     """The keys of these columns, as a job on rows has them."""
     if len(columns) == 1:
-        return columns[0].to_pylist()
+        return list(columns[0].to_pylist())
     return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
 

@@ -21,7 +21,7 @@ from framework.worker.worker import Worker
 from operators import DISCARD, iterator_source
 from tests.unit.operators.moving import run_moving
 
-FEWER = settings(max_examples=settings.default.max_examples // 4)
+FEWER = settings(max_examples=settings().max_examples // 4)
 """For tests of each fold."""
 
 STEP = 7
