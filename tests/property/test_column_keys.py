@@ -210,6 +210,13 @@ def test_equal_numbers_have_equal_bytes_whatever_their_bits():
     assert keys.hashes.tolist() == [stable_hash(float("nan"))] * 3 + [stable_hash(0)] * 2
 
 
+def test_integral_floats_hash_as_integers_of_any_size():
+    powers = [2.0**power for power in range(50, 1024)]
+    values = [sign * one for power in powers for one in (power, power * 1.5, power * (2 - 2**-52)) for sign in (1, -1)]
+    batch = pa.record_batch({"x": values})
+    assert keys_of(batch).hashes(batch).tolist() == [stable_hash(value) for value in values]
+
+
 @pytest.mark.parametrize(
     "kind",
     [
