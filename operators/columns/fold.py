@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from operators.columns.loading import is_new, load
 from operators.columns.loop import Field, Shape, is_number, numbers
 from operators.columns.rewriting import MARK, Rewriter, Rewritten, Source
 from routing.bins import Bins
+from routing.columns.compiled import compiling
 from routing.columns.keys import Array, KeyColumns, Keys
+from routing.columns.partition import gathered
 from routing.columns.table import Table
 
 GIVEN_MIN = 1024
@@ -46,24 +49,25 @@ class CompiledFold:
 
         `tell` is for who waits: that this takes seconds, when it does.
         """
-        self._source = None if isinstance(function, Rewritten) else Source.of(function)
-        if self._source is not None:
-            casts = [Field(field.name, field.type).cast if is_number(field.type) else "" for field in output]
-            function = Rewriter(self._source, [field.cast for field in state], casts, len(key.columns)).rewrite()
-        self._shape = Shape(key, values, state, output, function, per_epoch)
         self._initial = tuple(field.dtype(value) for field, value in zip(state, initial, strict=True))
-        self._outputs = self._declared()
-        self._text = self._shape.source()
-        if is_new(self._text):
-            tell("compiling for columns, once: this takes some seconds")
-        self._module: Any = load(self._text)
-        self._serial = 1
-        self._count = 0
-        self._outs: tuple[Array, ...] = ()
-        self._rows: Array
-        self._given: Array
-        self._start_epoch(GIVEN_MIN)
-        self._warm_up()
+        with compiling:
+            self._source = None if isinstance(function, Rewritten) else Source.of(function)
+            if self._source is not None:
+                casts = [Field(field.name, field.type).cast if is_number(field.type) else "" for field in output]
+                function = Rewriter(self._source, [field.cast for field in state], casts, len(key.columns)).rewrite()
+            self._shape = Shape(key, values, state, output, function, per_epoch)
+            self._outputs = self._declared()
+            self._text = self._shape.source()
+            if is_new(self._text):
+                tell("compiling for columns, once: this takes some seconds")
+            self._module: Any = load(self._text)
+            self._serial = 1
+            self._count = 0
+            self._outs: tuple[Array, ...] = ()
+            self._rows: Array
+            self._given: Array
+            self._start_epoch(GIVEN_MIN)
+            self._warm_up()
 
     @property
     def per_epoch(self) -> bool:
@@ -160,7 +164,7 @@ class CompiledFold:
         for index, field in enumerate(shape.output):
             if index in shape.fold.echoes:
                 column = batch.column(shape.key.names[shape.fold.echoes[index]])
-                arrays.append(column if taken is None else column.take(taken))
+                arrays.append(column if taken is None else gathered(column, taken))
             else:
                 arrays.append(_column(next(stored)[:count], field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=shape.output)
@@ -176,15 +180,13 @@ class CompiledFold:
                 f"column {field.name!r} is null in {batch.slice(row, 1).to_pylist()[0]!r}, and compiled code works on "
                 f"numbers; fill it (`pc.fill_null` in a `map`), leave such records out (`filter`), or use rows"
             )
-        array: Array = column.to_numpy(zero_copy_only=False)
-        return array
+        return _array(column)
 
     def _key_numbers(self, batch: pa.RecordBatch, field: Field) -> Array:
         if self._shape.fold.reads_key:
             return self._numbers(batch, field)
         column = batch.column(field.name)
-        array: Array = (column.fill_null(0) if column.null_count else column).to_numpy(zero_copy_only=False)
-        return array
+        return _array(column.fill_null(0) if column.null_count else column)
 
     def _declared(self) -> list[Field]:
         """The columns of the outputs that are not the key's."""
@@ -208,12 +210,21 @@ class CompiledFold:
             return error
         text = str(error)
         lines = self._text.splitlines()
-        for number in reversed([int(number) for number in re.findall(r'File "[^"]*", line (\d+)', text)]):
-            for line in reversed(lines[:number]):
+        fold = lines[: lines.index("@kernel")]  # what calls it, behind it, has no line of the author's
+        file = re.escape(Path(self._module.__file__ or "").name)
+        for number in map(int, re.findall(rf'{file}", line (\d+)', text)):  # innermost first
+            for line in reversed(fold[:number] if number <= len(fold) else []):
                 mark = line.strip().strip("'")
                 if mark.startswith(MARK):
                     return self._source.refuse(int(mark.removeprefix(MARK)), _reason(text))
         return self._source.refuse(1, _reason(text))
+
+
+def _array(column: pa.Array) -> Array:
+    """The numbers of a column; the compiler knows none of 16 bits with a fraction."""
+    wide = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+    array: Array = wide.to_numpy(zero_copy_only=False)
+    return array
 
 
 def _column(values: Array, kind: pa.DataType) -> pa.Array:

@@ -110,6 +110,12 @@ class Field:
         return "floats" if self.cast == "as_float64" else "ints"
 
     @property
+    def takes(self) -> tuple[type, ...]:
+        """What Python has for it."""
+        whole = (bool, int, np.integer, np.bool_)
+        return {"as_bool": (bool, np.bool_), "as_float64": (*whole, float, np.floating), "as_int64": whole}[self.cast]
+
+    @property
     def dtype(self) -> Any:
         """What numpy calls it, at full width."""
         return {"as_bool": np.bool_, "as_float64": np.float64, "as_int64": np.int64}[self.cast]

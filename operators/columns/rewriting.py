@@ -17,10 +17,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import inspect
+import linecache
 import math
 import textwrap
 import types
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +53,8 @@ class Source:
         name = getattr(function, "__name__", repr(function))
         if not isinstance(function, types.FunctionType) or name == "<lambda>":
             raise FoldNotCompiled(
-                f"{name} is not a function written with `def`, and only such are compiled; write one, or use rows"
+                f"{_place(function)}{name} is not a function written with `def`, and only such are compiled; write "
+                f"one, or use rows"
             )
         try:
             lines, first = inspect.getsourcelines(function)
@@ -101,12 +105,14 @@ class Rewriter:
     states: Sequence[str]
     """What makes a value one of each column of the state: names of functions."""
     outputs: Sequence[str]
-    """The same of the outputs; empty where a column is not one of numbers, and can only be the key."""
+    """The same of the outputs; empty where one is no number."""
     key_size: int
     """How many columns the key has."""
     echoes: dict[int, int] = field(default_factory=dict)
     aliases: dict[str, int] = field(default_factory=dict)
     """Names that stand for a column of the key."""
+    key_changes: bool = False
+    """Whether the name of the key is given another value."""
     counts: set[int] = field(default_factory=set)
     """How many outputs there are where it returns."""
     _key: str = ""
@@ -115,7 +121,8 @@ class Rewriter:
 
     def rewrite(self) -> Rewritten:
         """The source of the fold, and of what it refers to."""
-        tree, source = self.source.tree, self.source
+        source = self.source
+        tree = copy.deepcopy(source.tree)  # blocks are rewritten in place, and `referred` reads the author's
         arguments = tree.args
         names = [argument.arg for argument in arguments.args]
         if len(names) != 3 or arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
@@ -186,18 +193,27 @@ class Rewriter:
         for statement in ast.walk(tree):
             match statement:
                 case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Name(id=self._key)):
+                    if len(targets) != self.key_size > 1:
+                        raise self.source.refuse(statement, f"the key has {self.key_size} columns")
                     for index, target in enumerate(targets):
                         if isinstance(target, ast.Name):
                             self.aliases[target.id] = index
         if self.key_size == 1:
             self.aliases = {self._key: 0}
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]
+        stored = Counter(node.id for node in names)
+        self.key_changes = stored[self._key] > 0
+        # A name that is given another value does not stand for the key any more.
+        self.aliases = {name: at for name, at in self.aliases.items() if stored[name] <= (name != self._key)}
 
     def _echo(self, node: ast.expr) -> int | None:
         match node:
             case ast.Name(id=name) if name in self.aliases:
                 return self.aliases[name]
             case ast.Subscript(value=ast.Name(id=self._key), slice=ast.Constant(value=int(index))) if self.key_size > 1:
-                return index
+                if index >= self.key_size:
+                    raise self.source.refuse(node, f"the key has {self.key_size} columns")
+                return None if self.key_changes else index
         return None
 
     # What is returned
@@ -240,10 +256,11 @@ class Rewriter:
             if echo is not None:
                 self.echoes.setdefault(index, echo)
         for index, value in enumerate(values):
-            if not self.outputs[index] and self._echo(value) is None:
+            if self._echo(value) is None and not self.outputs[index]:
                 raise self.source.refuse(
                     statement,
-                    f"column {index} of the output is not one of numbers, and `{ast.unparse(value)}` is not the key",
+                    f"column {index} of the output is no number, and compiled code makes numbers; only a part of the "
+                    f"key can be put there, as it is",
                 )
             if self.echoes.get(index) != self._echo(value):
                 raise self.source.refuse(
@@ -307,6 +324,15 @@ class Rewriter:
         if len(self.states) == 1:
             return f"({self.states[0]}({text}),)"
         return "(" + ", ".join(f"{name}(({text})[{index}])" for index, name in enumerate(self.states)) + ",)"
+
+
+def _place(function: Any) -> str:
+    """Where something that is no function with a name was written, if that is known."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return ""
+    line = linecache.getline(code.co_filename, code.co_firstlineno).strip()
+    return f"{code.co_filename}:{code.co_firstlineno}: {line}\n  "
 
 
 def referred(source: Source) -> dict[str, Any]:

@@ -80,6 +80,11 @@ def stateful_state_machine(
     first = initial if isinstance(initial, tuple) else (initial,)
     if len(first) != len(fields):
         raise GraphError(f"{where} has a state of {len(fields)} columns, and initial={initial!r} has {len(first)}")
+    for field, one in zip(fields, first, strict=True):
+        if field.type not in (pa.int64(), pa.float64(), pa.bool_()):
+            raise GraphError(f"{where} has a state {field.name!r} of {field.type}; let it be int, float or bool")
+        if not isinstance(one, field.takes):
+            raise GraphError(f"{where} has a state {field.name!r} of {field.type}, and its initial value is {one!r}")
     outputs = arrow_schema(output)
     compiled = CompiledFold(
         fold,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numba
@@ -31,16 +32,22 @@ def inlined(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, error_model="python")(function)
 
 
+compiling = RLock()
+"""Held while source is rewritten and compiled: neither Python's parser nor the compiler's settings are for two threads,
+and the workers of a process build their dataflows at the same time."""
+
+
 @contextmanager
 def caching() -> Iterator[None]:
     """Have what is decorated meanwhile cached in our own directory."""
     config: Any = numba.config
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_directory())
-    try:
-        yield
-    finally:
-        config.CACHE_DIR = before
+    with compiling:
+        before = config.CACHE_DIR
+        config.CACHE_DIR = str(cache_directory())
+        try:
+            yield
+        finally:
+            config.CACHE_DIR = before
 
 
 @cache

@@ -104,16 +104,9 @@ class KeyColumn:
 
     def restored(self, array: pa.Array) -> pa.Array:
         """The values as they were, from how they are stored."""
-        kind = self.type
-        if pa.types.is_boolean(kind):
-            return array.cast(pa.int8()).cast(kind)
-        if pa.types.is_date(kind):
-            return array.cast(pa.int32()).cast(pa.date32()).cast(kind)
-        if pa.types.is_timestamp(kind):
-            return array.cast(pa.timestamp("us", kind.tz)).cast(kind)
-        if pa.types.is_dictionary(kind):
-            return array.cast(kind.value_type).dictionary_encode().cast(kind)
-        return array.cast(kind)
+        if pa.types.is_dictionary(self.type):
+            return _restored(array, self.type.value_type).dictionary_encode().cast(self.type)
+        return _restored(array, self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +211,16 @@ def _form(kind: pa.DataType) -> tuple[Any, int, pa.DataType] | None:
     if types.is_timestamp(kind) and kind.unit != "ns":
         return "word", ZONED_SEED if kind.tz else NAIVE_SEED, pa.int64()
     return None
+
+
+def _restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_boolean(kind):
+        return array.cast(pa.int8()).cast(kind)
+    if pa.types.is_date(kind):
+        return array.cast(pa.int32()).cast(pa.date32()).cast(kind)
+    if pa.types.is_timestamp(kind):
+        return array.cast(pa.timestamp("us", kind.tz)).cast(kind)
+    return array.cast(kind)
 
 
 def byte_strings(array: pa.Array) -> tuple[Array, Array]:

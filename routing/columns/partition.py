@@ -26,8 +26,18 @@ def by_order(batch: pa.RecordBatch, order: Array, ends: Array) -> list[pa.Record
     whole = [part for part in range(len(cuts) - 1) if cuts[part + 1] - cuts[part] == len(batch)]
     if whole:
         return [batch if part == whole[0] else batch.slice(0, 0) for part in range(len(cuts) - 1)]
-    taken = batch.take(pa.array(order))
+    indices = pa.array(order)
+    taken = pa.RecordBatch.from_arrays([gathered(column, indices) for column in batch.columns], schema=batch.schema)
     return [taken.slice(start, end - start) for start, end in pairwise(cuts)]
+
+
+def gathered(column: pa.Array, indices: pa.Array) -> pa.Array:
+    """The values of a column at `indices`."""
+    kind = column.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # which Arrow cannot gather
+        plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+        return column.cast(plain).take(indices).cast(kind)
+    return column.take(indices)
 
 
 def divided_by(batch: pa.RecordBatch, part_of_row: Array, parts: int) -> list[pa.RecordBatch]:
