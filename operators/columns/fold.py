@@ -17,7 +17,7 @@ from operators.columns.loop import Field, Shape, is_number, numbers
 from operators.columns.rewriting import MARK, Rewriter, Rewritten, Source
 from routing.bins import Bins
 from routing.columns.compiled import compiling
-from routing.columns.keys import Array, KeyColumns, Keys
+from routing.columns.keys import Array, KeyColumns, Keys, sealed
 from routing.columns.partition import gathered
 from routing.columns.table import Table
 
@@ -223,8 +223,7 @@ class CompiledFold:
 def _array(column: pa.Array) -> Array:
     """The numbers of a column; the compiler knows none of 16 bits with a fraction."""
     wide = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
-    array: Array = wide.to_numpy(zero_copy_only=False)
-    return array
+    return sealed(wide.to_numpy(zero_copy_only=False))
 
 
 def _column(values: Array, kind: pa.DataType) -> pa.Array:

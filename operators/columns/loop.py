@@ -19,7 +19,7 @@ import numpy as np
 from {casts.__name__} import as_bool, as_float64, as_int64
 from routing.columns.compiled import inlined, kernel
 from routing.columns.table import (
-    PAD, STATE, WIDTH, addresses, bin_of, find, insert, is_far, prefetch_entry, prefetch_slot, remove, size_of
+    NULL_SIZE, PAD, STATE, WIDTH, addresses, bin_of, find, insert, is_far, prefetch_entry, prefetch_slot, remove
 )
 
 """
@@ -30,7 +30,7 @@ _LOOP = """
 def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, outs, rows, given, serial, progress):
     where, far = addresses(view, data), is_far(view)
     ints, floats = view.entries.view(np.int64), view.entries.view(np.float64)
-    width = view.meta[WIDTH]
+    width, some_null = view.meta[WIDTH], len(nulls) > 0
 {unpacked}
     at = progress[1]
     for block in range(first, len(hashes), 32):
@@ -41,7 +41,10 @@ def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, out
             for row in range(block, end):
                 prefetch_entry(where, hashes[row])
         for row in range(block, end):
-            hash, start, size = hashes[row], np.int64(offsets[row]), size_of(offsets, nulls, row)
+            hash, start = hashes[row], np.int64(offsets[row])
+            size = np.int64(offsets[row + 1]) - start
+            if some_null and nulls[row]:
+                size = NULL_SIZE
             entry = find(where, hash, start, size)
             base = PAD + entry * width + STATE
             if entry < 0:

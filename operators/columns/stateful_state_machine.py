@@ -134,6 +134,7 @@ class StateMachine:
         self.pending = Pending()
         self._table = Table(Bins(options.bins), fold.state_words)
         self.shelf = TableShelf(self._table, key, state, self.pending)
+        TableShelf.warm_up(key, state)
         self._fold = fold
         self._key = key
 

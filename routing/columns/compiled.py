@@ -29,7 +29,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile `function` into the kernels that call it."""
-    return numba.njit(nogil=True, error_model="python")(function)
+    return numba.njit(nogil=True, error_model="python", forceinline=True)(function)
 
 
 compiling = RLock()

@@ -21,7 +21,6 @@ from routing.hashing import BYTES_SEED, DATE_SEED, INT_SEED, NAIVE_SEED, STR_SEE
 
 Array = np.ndarray[Any, Any]
 
-_NONE = np.zeros(0, np.bool_)
 _NAN = np.array([np.nan]).view(np.uint64)[0]
 
 
@@ -147,6 +146,7 @@ class KeyColumns:
 
     def keys_from_bytes(self, offsets: Array, data: Array, nulls: Array) -> Keys:
         """The keys that have these bytes."""
+        offsets, data, nulls = sealed(offsets), sealed(data), sealed(nulls)
         return Keys(self._hashes(self._arrays(offsets, data, nulls)), offsets, data, nulls)
 
     def restored(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
@@ -168,14 +168,15 @@ class KeyColumns:
             nulls = nulls_of(array) if array.null_count else _NONE
             if self.columns[0].kind == "bytes":
                 return *byte_strings(array), nulls
-            return np.arange(0, 8 * len(array) + 8, 8), words_of(array).view(np.uint8), nulls
+            return sealed(np.arange(0, 8 * len(array) + 8, 8)), words_of(array).view(np.uint8), nulls
         parts = []
         for column, array in zip(self.columns, arrays, strict=True):
             if column.kind == "bytes":
                 parts.append(packing.Part(nulls_of(array), *byte_strings(array)))
             else:
                 parts.append(packing.Part(nulls_of(array), np.zeros(0, np.int64), words_of(array).view(np.uint8)))
-        return *packing.packed(parts), _NONE
+        offsets, data = packing.packed(parts)
+        return sealed(offsets), sealed(data), _NONE
 
     def _arrays(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
         """The columns of the keys that have these bytes, as they are stored."""
@@ -223,33 +224,42 @@ def _restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array.cast(kind)
 
 
+def sealed(array: Array) -> Array:
+    """An array that cannot be written, as most of Arrow's are: for the compiler it is one of another type."""
+    array.flags.writeable = False
+    return array
+
+
 def byte_strings(array: pa.Array) -> tuple[Array, Array]:
     """The offsets and the bytes of an array of strings, in place."""
     _, offsets, data = array.buffers()
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     if offsets is None or not len(array):
-        return np.zeros(1, np.int64 if wide else np.int32), np.zeros(0, np.uint8)
+        return sealed(np.zeros(1, np.int64 if wide else np.int32)), sealed(np.zeros(0, np.uint8))
     found = np.frombuffer(offsets, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
-    return found, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    octets = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return sealed(found), sealed(octets)
 
 
 def words_of(array: pa.Array) -> Array:
     """The 8 bytes of each number of an array, in place where they are as they should be: there is one zero, one NaN."""
     _, data = array.buffers()
     if data is None:
-        return np.zeros(len(array), np.uint64)
+        return sealed(np.zeros(len(array), np.uint64))
     words = np.frombuffer(data, np.uint64)[array.offset : array.offset + len(array)]
     if pa.types.is_floating(array.type):
         values = words.view(np.float64)
         odd = (values != values) | (values == 0)
         if odd.any():
             words = np.where(values != values, _NAN, np.where(values == 0, np.uint64(0), words))
-    return words
+    return sealed(words)
+
+
+_NONE = sealed(np.zeros(0, np.bool_))
 
 
 def nulls_of(array: pa.Array) -> Array:
     """Which values are null."""
     if not array.null_count:
-        return np.zeros(len(array), np.bool_)
-    nulls: Array = pc.is_null(array).to_numpy(zero_copy_only=False)
-    return nulls
+        return sealed(np.zeros(len(array), np.bool_))
+    return sealed(pc.is_null(array).to_numpy(zero_copy_only=False))

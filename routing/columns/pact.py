@@ -14,7 +14,7 @@ from framework.membership import WorkerId
 from framework.progress.order import Time
 from routing.bins import Bins
 from routing.columns.keys import Array, KeyColumns
-from routing.columns.partition import divided, divided_by, part_of_bin
+from routing.columns.partition import divided, divided_by, part_of_bin, warm_up
 from routing.router import Router
 
 
@@ -112,6 +112,7 @@ class _Divider:
         self._shift = bins.shift
         self._key = key
         self._owners: Sequence[WorkerId] = ()
+        warm_up()
 
     def __call__(self, channel: Channel, time: Time, batch: Any, owners: Sequence[WorkerId]) -> None:
         if owners is not self._owners:

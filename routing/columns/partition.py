@@ -20,6 +20,11 @@ def divided(batch: pa.RecordBatch, hashes: Array, shift: int, part_of_bin: Array
     return by_order(batch, order, ends)
 
 
+def warm_up() -> None:
+    """Compile now, before there are records that wait for it."""
+    _partition(np.zeros(0, np.uint64), 64, np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros(0, np.int64))
+
+
 def by_order(batch: pa.RecordBatch, order: Array, ends: Array) -> list[pa.RecordBatch]:
     """The rows of a batch in `order`, cut at `ends`, of which the first is 0."""
     cuts = [int(end) for end in ends]

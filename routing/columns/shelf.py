@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from framework.errors import ProtocolError
 from framework.wire.columns import decode_batch, encode_batch
-from routing.bins import BinId
+from routing.bins import BinId, Bins
 from routing.columns.keys import Array, KeyColumns, byte_strings, nulls_of
 from routing.columns.table import Table
 from routing.pending import Pending
@@ -27,6 +27,19 @@ class TableShelf:
         self._key = key
         self._schema = pa.schema([pa.field(KEY_NAME, pa.binary()), *state])
         self._pending = pending
+
+    @staticmethod
+    def warm_up(key: KeyColumns, state: pa.Schema) -> None:
+        """Compile what moves bins and lets tables grow now, before there are records that wait for it."""
+        table = Table(Bins(1), len(state))
+        shelf = TableShelf(table, key, state, Pending())
+        keys = key.keys(pa.RecordBatch.from_pylist([dict.fromkeys(key.names)], schema=key.schema))
+        buffers = [_validity(keys.nulls), pa.py_buffer(keys.offsets.astype(np.int32)), pa.py_buffer(keys.data)]
+        states = [column_of(np.zeros(1, np.uint64), field.type) for field in state]
+        arrays = [pa.Array.from_buffers(pa.binary(), 1, buffers), *states]
+        shelf.install(BinId(0), encode_batch(pa.RecordBatch.from_arrays(arrays, schema=shelf._schema)))
+        table.warm_up()
+        assert len(list(shelf.extract(BinId(0), 1))) == 1
 
     def bins(self) -> dict[BinId, int]:
         """The bins that hold anything, with their numbers of keys."""

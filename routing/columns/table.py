@@ -140,6 +140,10 @@ class Table:
         if len(self._old) and _sweep(self.view(), _GROWTH_SWEEP * records + ENTRIES_MIN):
             self._old = np.zeros(0, np.uint64)
 
+    def warm_up(self) -> None:
+        """Compile what `settle` calls; the rest is called by whoever tries a key out."""
+        _sweep(self.view(), 0)
+
     def install(self, keys: Keys, states: Array) -> None:
         """Put in keys that are not there, with their states, a row of words each."""
         at = 0
