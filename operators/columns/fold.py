@@ -158,7 +158,7 @@ class CompiledFold:
 
     def _per_record(self, batch: pa.RecordBatch, outs: Sequence[Array], rows: Array, count: int) -> pa.RecordBatch:
         shape = self._shape
-        taken = None if shape.fold.always_one else pa.array(rows[:count])
+        taken = None if shape.fold.always_one else rows[:count]
         arrays: list[pa.Array] = []
         stored = iter(outs)
         for index, field in enumerate(shape.output):

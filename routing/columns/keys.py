@@ -21,6 +21,9 @@ from routing.hashing import BYTES_SEED, DATE_SEED, INT_SEED, NAIVE_SEED, STR_SEE
 
 Array = np.ndarray[Any, Any]
 
+HASHES = "\0hashes"
+"""A column of hashes that a batch brings along on its way to its owner."""
+
 _NAN = np.array([np.nan]).view(np.uint64)[0]
 
 
@@ -142,12 +145,19 @@ class KeyColumns:
     def keys(self, batch: pa.RecordBatch) -> Keys:
         """The keys of a batch. They refer to its buffers where they can."""
         arrays = [column.plain(batch.column(column.name)) for column in self.columns]
-        return Keys(self._hashes(arrays), *self._bytes(arrays))
+        known = batch.schema.get_field_index(HASHES)
+        hashes = self._hashes(arrays) if known < 0 else words_of(batch.column(known))
+        return Keys(sealed(hashes), *self._bytes(arrays))
+
+    def with_hashes(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Array]:
+        """A batch that whoever asks for its keys need not hash again, and the hashes."""
+        hashes = self.hashes(batch)
+        return batch.append_column(HASHES, pa.array(hashes)), hashes
 
     def keys_from_bytes(self, offsets: Array, data: Array, nulls: Array) -> Keys:
         """The keys that have these bytes."""
         offsets, data, nulls = sealed(offsets), sealed(data), sealed(nulls)
-        return Keys(self._hashes(self._arrays(offsets, data, nulls)), offsets, data, nulls)
+        return Keys(sealed(self._hashes(self._arrays(offsets, data, nulls))), offsets, data, nulls)
 
     def restored(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
         """The columns of the keys that have these bytes."""

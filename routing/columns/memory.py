@@ -43,6 +43,18 @@ def _load_u8(typing_context, address):
 
 
 @_intrinsic
+def store_u64(typing_context, address, word):
+    """Write eight bytes at an address, little-endian."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        builder.store(arguments[1], pointer).align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.uint64), generate
+
+
+@_intrinsic
 def prefetch(typing_context, address):
     """Have what is at an address on its way from memory, if it can be."""
 

@@ -9,7 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from routing.columns.compiled import kernel
-from routing.columns.keys import Array
+from routing.columns.keys import Array, byte_strings
+from routing.columns.memory import load_up_to_8, store_u64
+
+_STRINGS_BYTES_MAX = 2**31 - 16
+"""Offsets of 32 bits go no further."""
 
 
 def divided(batch: pa.RecordBatch, hashes: Array, shift: int, part_of_bin: Array, parts: int) -> list[pa.RecordBatch]:
@@ -22,6 +26,7 @@ def divided(batch: pa.RecordBatch, hashes: Array, shift: int, part_of_bin: Array
 
 def warm_up() -> None:
     """Compile now, before there are records that wait for it."""
+    gathered(pa.array(["a"]), np.zeros(1, np.int64))
     _partition(np.zeros(0, np.uint64), 64, np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros(0, np.int64))
 
 
@@ -31,18 +36,26 @@ def by_order(batch: pa.RecordBatch, order: Array, ends: Array) -> list[pa.Record
     whole = [part for part in range(len(cuts) - 1) if cuts[part + 1] - cuts[part] == len(batch)]
     if whole:
         return [batch if part == whole[0] else batch.slice(0, 0) for part in range(len(cuts) - 1)]
-    indices = pa.array(order)
-    taken = pa.RecordBatch.from_arrays([gathered(column, indices) for column in batch.columns], schema=batch.schema)
+    taken = pa.RecordBatch.from_arrays([gathered(column, order) for column in batch.columns], schema=batch.schema)
     return [taken.slice(start, end - start) for start, end in pairwise(cuts)]
 
 
-def gathered(column: pa.Array, indices: pa.Array) -> pa.Array:
-    """The values of a column at `indices`."""
+def gathered(column: pa.Array, rows: Array) -> pa.Array:
+    """The values of a column at `rows`."""
     kind = column.type
+    if not column.null_count and (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        offsets, data = byte_strings(column)
+        ends = np.empty(len(rows) + 1, np.int32)
+        if not len(rows) or _measure(offsets, rows, ends):
+            found = np.empty(ends[-1] + 8 if len(rows) else 0, np.uint8)
+            _gather(offsets, data, rows, ends, found)
+            return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(ends), pa.py_buffer(found)])
+    if not column.null_count and (pa.types.is_int64(kind) or pa.types.is_uint64(kind) or pa.types.is_float64(kind)):
+        return pa.array(column.to_numpy()[rows])
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # which Arrow cannot gather
         plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
-        return column.cast(plain).take(indices).cast(kind)
-    return column.take(indices)
+        return column.cast(plain).take(pa.array(rows)).cast(kind)
+    return column.take(pa.array(rows))
 
 
 def divided_by(batch: pa.RecordBatch, part_of_row: Array, parts: int) -> list[pa.RecordBatch]:
@@ -74,3 +87,27 @@ def _partition(hashes, shift, part_of_bin, ends, order):
         part = part_of_bin[bin_id]
         order[next_of[part]] = row
         next_of[part] += 1
+
+
+@kernel
+def _measure(offsets, rows, ends):
+    """Where the strings at `rows` end, one after the other; whether they are small enough in all."""
+    total = np.int64(0)
+    ends[0] = 0
+    for row in range(len(rows)):
+        total += np.int64(offsets[rows[row] + 1]) - np.int64(offsets[rows[row]])
+        ends[row + 1] = total
+    return total < _STRINGS_BYTES_MAX
+
+
+@kernel
+def _gather(offsets, data, rows, ends, found):
+    """Copy strings, whole words at a time: what is written behind one is written over by the next."""
+    begin, to = data.ctypes.data, found.ctypes.data
+    end = begin + len(data)
+    for row in range(len(rows)):
+        start = begin + np.int64(offsets[rows[row]])
+        size = np.int64(ends[row + 1]) - np.int64(ends[row])
+        target = to + np.int64(ends[row])
+        for at in range(0, size, 8):
+            store_u64(target + at, load_up_to_8(start + at, size - at, end))
