@@ -220,12 +220,19 @@ class Rewriter:
 
     def _count(self, tree: ast.FunctionDef) -> None:
         """See how many outputs there are at each return."""
+        returned: list[tuple[ast.Return, list[ast.expr]]] = []
         for statement in ast.walk(tree):
             if isinstance(statement, ast.Return):
                 for listed in self._lists(statement, self._parts(statement)[1]):
                     self.counts.add(len(listed.elts))
-                    for element in listed.elts:
-                        self._note_echoes(statement, element)
+                    returned += [(statement, self._values(statement, element)) for element in listed.elts]
+        for _, values in returned:
+            for index, value in enumerate(values):
+                echo = self._echo(value)
+                if echo is not None:
+                    self.echoes.setdefault(index, echo)
+        for statement, values in returned:
+            self._check_echoes(statement, values)
 
     def _parts(self, statement: ast.Return) -> tuple[ast.expr, ast.expr]:
         match statement.value:
@@ -245,16 +252,18 @@ class Rewriter:
             statement, "outputs are listed where they are returned: `[]`, `[one]`, or `[one] if condition else []`"
         )
 
-    def _note_echoes(self, statement: ast.Return, element: ast.expr) -> None:
-        values = element.elts if isinstance(element, ast.Tuple) else [element]
-        if isinstance(element, ast.Tuple) and len(values) != len(self.outputs):
+    def _values(self, statement: ast.Return, element: ast.expr) -> list[ast.expr]:
+        """The columns of an output, as far as they are written out."""
+        if not isinstance(element, ast.Tuple):
+            return [element]
+        if len(element.elts) != len(self.outputs):
             raise self.source.refuse(
-                statement, f"an output of {len(values)} values does not fit the {len(self.outputs)} columns of `output`"
+                statement,
+                f"an output of {len(element.elts)} values does not fit the {len(self.outputs)} columns of `output`",
             )
-        for index, value in enumerate(values):
-            echo = self._echo(value)
-            if echo is not None:
-                self.echoes.setdefault(index, echo)
+        return element.elts
+
+    def _check_echoes(self, statement: ast.Return, values: Sequence[ast.expr]) -> None:
         for index, value in enumerate(values):
             if self._echo(value) is None and not self.outputs[index]:
                 raise self.source.refuse(

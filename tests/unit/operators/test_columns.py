@@ -498,6 +498,17 @@ def test_a_fold_that_cannot_be_compiled_is_refused_with_its_line(fold: Any, line
     assert ".to_rows(), then the same fold" in advice
 
 
+def number_or_key(key: int, n: int, total: int) -> Any:
+    if n > 3:
+        return total, [(n, total)]
+    return total, [(key, total)]
+
+
+def test_an_output_that_is_the_key_only_sometimes_is_refused_in_whatever_order():
+    with pytest.raises(FoldNotCompiled, match="part of the key in one place, and not in another"):
+        extracted(lambda columns: folded(columns, number_or_key, key="cents", output={"cents": int, "total": int}))
+
+
 def test_a_lambda_is_not_compiled():
     line = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
     fold = lambda key, n, total: (total, [(key, total)])  # noqa: E731
