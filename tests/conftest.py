@@ -1,4 +1,4 @@
-"""What holds for every test: how hypothesis searches, and how Java is started.
+"""What holds for every test: how hypothesis searches, how Java is started, and how folds are compiled.
 
 `suite` is the default: the same examples in every run, few enough that the whole suite stays short. To look further,
 with new examples each time: `make test ARGS="--hypothesis-profile=search tests/property"`.
@@ -7,6 +7,7 @@ with new examples each time: `make test ARGS="--hypothesis-profile=search tests/
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
@@ -31,3 +32,7 @@ settings.load_profile("suite")
 # A test's Java does not live long enough for its best compiler to pay: a session starts in 3/4 of the time without it.
 for _variable in ("SPARK_SUBMIT_OPTS", "SPARK_DAEMON_JAVA_OPTS"):
     os.environ.setdefault(_variable, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# Nor does the work of a test pay for the best that a fold can be compiled to. What is made of it is kept apart.
+os.environ.setdefault("NUMBA_OPT", "1")
+os.environ.setdefault("HAILER_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "kernels"))

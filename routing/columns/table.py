@@ -344,7 +344,7 @@ def bin_of(view, hash):
     return np.int64(hash >> np.uint64(shift)) if shift < 64 else np.int64(0)
 
 
-@inlined
+@kernel
 def insert(view, hash, data, start, size):
     """The new entry of a key that is not there, or -1 if there is no room. Its state is for the caller to set."""
     meta, entries = view.meta, view.entries
@@ -416,7 +416,7 @@ def _leave_slot(slots, low, entry):
         at = (at + np.uint64(1)) & mask
 
 
-@inlined
+@kernel
 def remove(view, entry, bin_id):
     """Forget a key of a bin."""
     meta, entries = view.meta, view.entries
