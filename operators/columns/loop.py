@@ -12,15 +12,16 @@ import pyarrow as pa
 from operators.columns import casts
 from operators.columns.errors import FoldNotCompiled
 from operators.columns.rewriting import Rewritten
+from routing.columns import compiled, entries, finding, layout
 from routing.columns.keys import KeyColumns
 
 _HEADER = f"""\
 import numpy as np
 from {casts.__name__} import as_bool, as_float64, as_int64
-from routing.columns.compiled import inlined, kernel
-from routing.columns.table import (
-    NULL_SIZE, PAD, STATE, WIDTH, addresses, bin_of, find, insert, is_far, prefetch_entry, prefetch_slot, remove
-)
+from {compiled.__name__} import inlined, kernel
+from {entries.__name__} import bin_of, insert, remove
+from {finding.__name__} import addresses, find, is_far, prefetch_entry, prefetch_slot
+from {layout.__name__} import NULL_SIZE, PAD, STATE, WIDTH
 
 """
 

@@ -1,77 +1,52 @@
 """A hash table of keys and states, for compiled code: open addressing, and full comparison of keys.
 
-*Slots* say where an entry is: the low 32 bits of the hash, and the number of the entry. They are probed one after the
-other from where the hash points to. An *entry* is a few words in a row: the first 8 bytes of the key; 32 bits of the
-hash again, with the size of a key that is not longer, or else its place; links to the entries of the same bin before
-and after it; and the state. Longer keys are in the *arena*, in whole words, after their size. So a key is mostly found
-with one look at a slot and one at an entry, which is half a cache line, and a bin's entries without looking at others.
-
-Nothing is ever copied all at once, for that would hold the stream up: entries and arena grow by an eighth, which the
-operating system does by moving pages; slots double, and a little of the old ones is taken over with every batch.
-Until all is, both are looked at.
+How it lies in memory is told in `routing.columns.layout`. Nothing large is copied at once, for that would hold the
+stream up: entries and arena grow by an eighth, which the operating system does by moving pages; slots double, and a
+little of the old ones is taken over with every batch. Until all is, both are looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from routing.bins import BinId, Bins
 from routing.columns.compiled import inlined, kernel
+from routing.columns.entries import bin_of, insert, remove, take_slot
 from routing.columns.keys import Array, Keys
-from routing.columns.memory import load_u64, load_up_to_8, prefetch
-
-# The words of an entry.
-PREFIX, KEY, LINKS, STATE = 0, 1, 2, 3
-
-PAD = 6
-"""Words before the first entry: the system gives out large arrays 16 bytes after the beginning of a cache line."""
-
-# What a table knows of itself.
-WIDTH, SHIFT, COUNT, TOP, FREE, USED, ARENA_TOP, SWEPT, NEEDED, _META = range(10)
-
-_LOW = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
-_NONE = np.int64(0xFFFFFFFF)
-"""No entry."""
-_NULL = np.int64(9)
-"""As a size: that of a key that is null. Sizes beyond 8 are in the arena, so this is nobody else's."""
-_ARENA_FIRST = 16
-"""Places begin here, so that they are no sizes."""
-NULL_SIZE = np.int64(-1)
-"""What kernels are told is the size of a key that is null."""
-
-_EMPTY, _GONE, _FIRST = np.uint64(0), np.uint64(1), np.uint64(2)
-"""What the low half of a slot says: nothing was ever here, something was, and so much more than an entry's number."""
-
-_EXACT_WORDS_MAX = 64
-"""Keys of up to so many words take just these; longer ones the next power of two."""
-
-NEAR_SLOTS_MAX = 2**14
-"""A table with more slots is larger than what is near the processor."""
+from routing.columns.layout import (
+    ARENA_FIRST,
+    ARENA_TOP,
+    COUNT,
+    EXACT_WORDS_MAX,
+    FIRST,
+    FREE,
+    HALF,
+    KEY,
+    LINKS,
+    LOW,
+    META,
+    NEEDED,
+    NONE,
+    NULL,
+    NULL_SIZE,
+    PAD,
+    PREFIX,
+    SHIFT,
+    STATE,
+    SWEPT,
+    TOP,
+    USED,
+    USED_OF_16,
+    WIDTH,
+    View,
+    size_of,
+)
 
 SLOTS_MIN, ENTRIES_MIN, ARENA_MIN = 1024, 512, 1024
 _GROWTH_SWEEP = 8
 """So many old slots are taken over per record: a table that grows is through long before it must grow again."""
-
-
-class View(NamedTuple):
-    """The arrays of a table, as kernels take them."""
-
-    slots: Array
-    old: Array
-    """The slots before the last doubling, while they are taken over; else empty."""
-    entries: Array
-    arena: Array
-    heads: Array
-    """The first entry of each bin."""
-    counts: Array
-    """How many keys each bin has."""
-    blocks: Array
-    """The first free block of the arena, by size."""
-    meta: Array
 
 
 class Table:
@@ -88,12 +63,12 @@ class Table:
         self._old = np.zeros(0, np.uint64)
         self._entries = np.zeros(PAD + ENTRIES_MIN * width, np.uint64)
         self._arena = np.zeros(ARENA_MIN, np.uint64)
-        self._heads = np.full(self._bins.count, _NONE, np.int64)
+        self._heads = np.full(self._bins.count, NONE, np.int64)
         self._counts = np.zeros(self._bins.count, np.int64)
-        self._blocks = np.full(_EXACT_WORDS_MAX + 33, -1, np.int64)
-        self._meta = np.zeros(_META, np.int64)
-        self._meta[WIDTH], self._meta[SHIFT], self._meta[FREE] = width, self._bins.shift, _NONE
-        self._meta[ARENA_TOP] = _ARENA_FIRST
+        self._blocks = np.full(EXACT_WORDS_MAX + 33, -1, np.int64)
+        self._meta = np.zeros(META, np.int64)
+        self._meta[WIDTH], self._meta[SHIFT], self._meta[FREE] = width, self._bins.shift, NONE
+        self._meta[ARENA_TOP] = ARENA_FIRST
 
     def __len__(self) -> int:
         return int(self._meta[COUNT])
@@ -125,7 +100,7 @@ class Table:
         """Have room for the key that a kernel had none for."""
         meta = self._meta
         width, needed = int(meta[WIDTH]), int(meta[NEEDED])
-        if meta[FREE] == _NONE and PAD + meta[TOP] * width == len(self._entries):
+        if meta[FREE] == NONE and PAD + meta[TOP] * width == len(self._entries):
             self._entries.resize(PAD + _grown(int(meta[TOP])) * width, refcheck=False)
         if meta[ARENA_TOP] + needed > len(self._arena):
             self._arena.resize(max(_grown(len(self._arena)), len(self._arena) + needed), refcheck=False)
@@ -193,256 +168,11 @@ def _grown(size: int) -> int:
 
 
 def _used_max(slots: int) -> int:
-    return slots // 16 * 11
+    return slots // 16 * USED_OF_16
 
 
 def _parts(keys: Keys) -> tuple[Array, Array, Array, Array]:
     return keys.hashes, keys.offsets, keys.data, keys.nulls
-
-
-@inlined
-def size_of(offsets, nulls, row):
-    """How many bytes a key has, or `NULL_SIZE`."""
-    if len(nulls) > 0 and nulls[row]:
-        return NULL_SIZE
-    return np.int64(offsets[row + 1]) - np.int64(offsets[row])
-
-
-# To find a key. Only numbers are handed around: see `routing.columns.memory`.
-
-
-@inlined
-def addresses(view, data):
-    """What `find` needs to know of a table, and of the bytes of keys."""
-    return (
-        (view.slots.ctypes.data, np.uint64(len(view.slots) - 1)),
-        (view.old.ctypes.data, np.uint64(len(view.old) - 1) if len(view.old) > 0 else np.uint64(0)),
-        (view.entries.ctypes.data + 8 * PAD, view.arena.ctypes.data, view.meta[WIDTH]),
-        (data.ctypes.data, data.ctypes.data + len(data)),
-    )
-
-
-@inlined
-def find(where, hash, start, size):
-    """The entry of a key, or -1. `where` is what `addresses` gave."""
-    (slots, mask), (old, old_mask), (entries, arena, width), (data, end) = where
-    key = data + start
-    prefix = np.uint64(0) if size <= 0 else load_up_to_8(key, size, end)
-    entry = _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix)
-    if entry < 0 and old_mask != np.uint64(0):
-        entry = _look_up(old, old_mask, entries, arena, width, hash, key, size, end, prefix)
-    return entry
-
-
-@inlined
-def _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix):
-    tag = hash << _HALF
-    at = hash & mask
-    while True:
-        slot = load_u64(slots + 8 * np.int64(at))
-        low = slot & _LOW
-        if low == _EMPTY:
-            return np.int64(-1)
-        if slot ^ low == tag and low >= _FIRST:
-            entry = np.int64(low - _FIRST)
-            if _matches(entries + 8 * width * entry, arena, tag, key, size, end, prefix):
-                return entry
-        at = (at + np.uint64(1)) & mask
-
-
-@inlined
-def _matches(entry, arena, tag, key, size, end, prefix):
-    """Whether the entry at an address is that of the key whose bytes are at another."""
-    if load_u64(entry + 8 * PREFIX) != prefix:
-        return False
-    stored = load_u64(entry + 8 * KEY)
-    if size <= 8:
-        return stored == tag | np.uint64(_NULL if size == NULL_SIZE else size)
-    place = np.int64(stored & _LOW)
-    if place < _ARENA_FIRST:
-        return False
-    bytes_at = arena + 8 * place
-    if np.int64(load_u64(bytes_at)) != size:
-        return False
-    at = 8
-    while at < size and load_u64(bytes_at + 8 + at) == load_up_to_8(key + at, size - at, end):
-        at += 8
-    return at >= size
-
-
-@inlined
-def is_far(view):
-    """Whether a table is too large to be near the processor, so that looking ahead pays."""
-    return len(view.slots) > NEAR_SLOTS_MAX
-
-
-@inlined
-def prefetch_slot(where, hash):
-    """Have a key's slot on its way from memory."""
-    (slots, mask), _, _, _ = where
-    prefetch(slots + 8 * np.int64(hash & mask))
-
-
-@inlined
-def prefetch_entry(where, hash):
-    """Have on its way from memory the entry that a key's slots, which are there by now, lead to."""
-    (slots, mask), _, (entries, _, width), _ = where
-    tag = hash << _HALF
-    at = hash & mask
-    while True:
-        slot = load_u64(slots + 8 * np.int64(at))
-        low = slot & _LOW
-        if low == _EMPTY:
-            return
-        if slot ^ low == tag and low >= _FIRST:
-            prefetch(entries + 8 * width * np.int64(low - _FIRST))
-            return
-        at = (at + np.uint64(1)) & mask
-
-
-# To change a table.
-
-
-@inlined
-def _prefix(data, start, size):
-    """The first 8 bytes of a key, or all of it and zeros."""
-    if size <= 0:
-        return np.uint64(0)
-    begin = data.ctypes.data
-    return load_up_to_8(begin + start, size, begin + len(data))
-
-
-@inlined
-def _words_for(size):
-    """How many words of the arena a key takes, with its size."""
-    if size <= 8:
-        return np.int64(0)
-    words = 1 + (size + 7) // 8
-    if words > _EXACT_WORDS_MAX:
-        power = np.int64(_EXACT_WORDS_MAX)
-        while power < words:
-            power *= 2
-        words = power
-    return words
-
-
-@inlined
-def _block_class(words):
-    if words <= _EXACT_WORDS_MAX:
-        return words
-    kind = np.int64(_EXACT_WORDS_MAX)
-    while words > _EXACT_WORDS_MAX:
-        words //= 2
-        kind += 1
-    return kind
-
-
-@inlined
-def bin_of(view, hash):
-    """The bin of a key."""
-    shift = view.meta[SHIFT]
-    return np.int64(hash >> np.uint64(shift)) if shift < 64 else np.int64(0)
-
-
-@kernel
-def insert(view, hash, data, start, size):
-    """The new entry of a key that is not there, or -1 if there is no room. Its state is for the caller to set."""
-    meta, entries = view.meta, view.entries
-    width = meta[WIDTH]
-    words = _words_for(size)
-    kind = _block_class(words)
-    entry = meta[FREE]
-    meta[NEEDED] = words
-    if (
-        (entry == _NONE and PAD + (meta[TOP] + 1) * width > len(entries))
-        or meta[USED] >= len(view.slots) // 16 * 11
-        or (words > 0 and view.blocks[kind] < 0 and meta[ARENA_TOP] + words > len(view.arena))
-    ):
-        return np.int64(-1)
-    if entry == _NONE:
-        entry = meta[TOP]
-        meta[TOP] += 1
-    else:
-        meta[FREE] = np.int64(entries[PAD + entry * width + LINKS])
-    base = PAD + entry * width
-    place = _NULL if size == NULL_SIZE else size
-    if words > 0:
-        place = view.blocks[kind]
-        if place >= 0:
-            view.blocks[kind] = np.int64(view.arena[place])
-        else:
-            place = meta[ARENA_TOP]
-            meta[ARENA_TOP] += words
-        view.arena[place] = np.uint64(size)
-        for at in range(0, size, 8):
-            view.arena[place + 1 + at // 8] = _prefix(data, start + at, size - at)
-    entries[base + PREFIX] = _prefix(data, start, size)
-    entries[base + KEY] = (hash << _HALF) | np.uint64(place)
-    bin_id = bin_of(view, hash)
-    head = view.heads[bin_id]
-    entries[base + LINKS] = (np.uint64(head) << _HALF) | np.uint64(_NONE)
-    if head != _NONE:
-        linked = PAD + head * width + LINKS
-        entries[linked] = (entries[linked] & ~_LOW) | np.uint64(entry)
-    view.heads[bin_id] = entry
-    view.counts[bin_id] += 1
-    meta[COUNT] += 1
-    meta[USED] += 1
-    _take_slot(view.slots, hash & _LOW, entry)
-    return entry
-
-
-@inlined
-def _take_slot(slots, low, entry):
-    """Have a slot lead to an entry; `low` is the low half of its key's hash."""
-    mask = np.uint64(len(slots) - 1)
-    at = low & mask
-    while slots[at] & _LOW != _EMPTY:
-        at = (at + np.uint64(1)) & mask
-    slots[at] = (low << _HALF) | (np.uint64(entry) + _FIRST)
-
-
-@inlined
-def _leave_slot(slots, low, entry):
-    if len(slots) == 0:
-        return
-    mask = np.uint64(len(slots) - 1)
-    at = low & mask
-    sought = np.uint64(entry) + _FIRST
-    while slots[at] & _LOW != _EMPTY:
-        if slots[at] & _LOW == sought:
-            slots[at] = _GONE
-            return
-        at = (at + np.uint64(1)) & mask
-
-
-@kernel
-def remove(view, entry, bin_id):
-    """Forget a key of a bin."""
-    meta, entries = view.meta, view.entries
-    width = meta[WIDTH]
-    base = PAD + entry * width
-    key, links = entries[base + KEY], entries[base + LINKS]
-    _leave_slot(view.slots, key >> _HALF, entry)
-    _leave_slot(view.old, key >> _HALF, entry)
-    place = np.int64(key & _LOW)
-    if place >= _ARENA_FIRST:
-        kind = _block_class(_words_for(np.int64(view.arena[place])))
-        view.arena[place] = np.uint64(view.blocks[kind])
-        view.blocks[kind] = place
-    after, before = np.int64(links >> _HALF), np.int64(links & _LOW)
-    if before == _NONE:
-        view.heads[bin_id] = after
-    else:
-        linked = PAD + before * width + LINKS
-        entries[linked] = (entries[linked] & _LOW) | (np.uint64(after) << _HALF)
-    if after != _NONE:
-        linked = PAD + after * width + LINKS
-        entries[linked] = (entries[linked] & ~_LOW) | np.uint64(before)
-    view.counts[bin_id] -= 1
-    meta[COUNT] -= 1
-    entries[base + LINKS] = np.uint64(meta[FREE])
-    meta[FREE] = entry
 
 
 @kernel
@@ -451,9 +181,9 @@ def _sweep(view, slots_max):
     meta, old = view.meta, view.old
     end = min(len(old), meta[SWEPT] + slots_max)
     for at in range(meta[SWEPT], end):
-        low = old[at] & _LOW
-        if low >= _FIRST:
-            _take_slot(view.slots, old[at] >> _HALF, np.int64(low - _FIRST))
+        low = old[at] & LOW
+        if low >= FIRST:
+            take_slot(view.slots, old[at] >> HALF, np.int64(low - FIRST))
     meta[SWEPT] = end
     return end == len(old)
 
@@ -477,16 +207,13 @@ def _forget(view, entries, hashes):
         remove(view, entries[row], bin_of(view, hashes[row]))
 
 
-# To take keys out.
-
-
 @inlined
 def _size_at(view, base):
     """How many bytes the key of an entry has, or `NULL_SIZE`."""
-    place = np.int64(view.entries[base + KEY] & _LOW)
-    if place == _NULL:
+    place = np.int64(view.entries[base + KEY] & LOW)
+    if place == NULL:
         return NULL_SIZE
-    return place if place < _ARENA_FIRST else np.int64(view.arena[place])
+    return place if place < ARENA_FIRST else np.int64(view.arena[place])
 
 
 @kernel
@@ -496,7 +223,7 @@ def _measure(view, bin_id, bytes_max):
     count, size = 0, np.int64(0)
     entry = view.heads[bin_id]
     total = np.int64(0)
-    while entry != _NONE:
+    while entry != NONE:
         base = PAD + entry * width
         length = max(_size_at(view, base), np.int64(0))
         total += length + 4 + 8 * (width - STATE)
@@ -504,7 +231,7 @@ def _measure(view, bin_id, bytes_max):
             break
         count += 1
         size += length
-        entry = np.int64(view.entries[base + LINKS] >> _HALF)
+        entry = np.int64(view.entries[base + LINKS] >> HALF)
     return count, size
 
 
@@ -512,7 +239,7 @@ def _measure(view, bin_id, bytes_max):
 def _copy_key(view, base, out, at):
     """Write a key's bytes; where the next one begins."""
     size = _size_at(view, base)
-    place = np.int64(view.entries[base + KEY] & _LOW) + 1
+    place = np.int64(view.entries[base + KEY] & LOW) + 1
     for byte in range(size):
         word = view.entries[base + PREFIX] if byte < 8 else view.arena[place + byte // 8]
         out[at + byte] = np.uint8((word >> np.uint64(8 * (byte % 8))) & np.uint64(255))

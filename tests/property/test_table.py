@@ -21,7 +21,8 @@ from operators.fold import DISCARD
 from routing.bins import BinId, Bins
 from routing.columns import table as table_module
 from routing.columns.keys import KeyColumns, Keys
-from routing.columns.table import ARENA_TOP, Table
+from routing.columns.layout import ARENA_TOP
+from routing.columns.table import Table
 from routing.hashing import stable_hash
 
 Key = bytes | None

@@ -1,0 +1,100 @@
+"""Finding a key in a table: the innermost loop of all. Only numbers are handed around: see `routing.columns.memory`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from routing.columns.compiled import inlined
+from routing.columns.layout import ARENA_FIRST, EMPTY, FIRST, HALF, KEY, LOW, NULL, NULL_SIZE, PAD, PREFIX, WIDTH
+from routing.columns.memory import load_u64, load_up_to_8, prefetch
+
+NEAR_SLOTS_MAX = 2**14
+"""A table with more slots is larger than what is near the processor."""
+
+
+@inlined
+def addresses(view, data):
+    """What `find` needs to know of a table, and of the bytes of keys."""
+    return (
+        (view.slots.ctypes.data, np.uint64(len(view.slots) - 1)),
+        (view.old.ctypes.data, np.uint64(len(view.old) - 1) if len(view.old) > 0 else np.uint64(0)),
+        (view.entries.ctypes.data + 8 * PAD, view.arena.ctypes.data, view.meta[WIDTH]),
+        (data.ctypes.data, data.ctypes.data + len(data)),
+    )
+
+
+@inlined
+def find(where, hash, start, size):
+    """The entry of a key, or -1. `where` is what `addresses` gave."""
+    (slots, mask), (old, old_mask), (entries, arena, width), (data, end) = where
+    key = data + start
+    prefix = np.uint64(0) if size <= 0 else load_up_to_8(key, size, end)
+    entry = _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix)
+    if entry < 0 and old_mask != np.uint64(0):
+        entry = _look_up(old, old_mask, entries, arena, width, hash, key, size, end, prefix)
+    return entry
+
+
+@inlined
+def _probe(slots, mask, at, tag):
+    """From a slot on, the first that was never used, or is that of an entry whose hash ends alike; and its low half."""
+    while True:
+        slot = load_u64(slots + 8 * np.int64(at))
+        low = slot & LOW
+        if low == EMPTY or (slot ^ low == tag and low >= FIRST):
+            return at, low
+        at = (at + np.uint64(1)) & mask
+
+
+@inlined
+def _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix):
+    tag = hash << HALF
+    at, low = _probe(slots, mask, hash & mask, tag)
+    while low != EMPTY:
+        entry = np.int64(low - FIRST)
+        if _matches(entries + 8 * width * entry, arena, tag, key, size, end, prefix):
+            return entry
+        at, low = _probe(slots, mask, (at + np.uint64(1)) & mask, tag)
+    return np.int64(-1)
+
+
+@inlined
+def _matches(entry, arena, tag, key, size, end, prefix):
+    """Whether the entry at an address is that of the key whose bytes are at another."""
+    if load_u64(entry + 8 * PREFIX) != prefix:
+        return False
+    stored = load_u64(entry + 8 * KEY)
+    if size <= 8:
+        return stored == tag | np.uint64(NULL if size == NULL_SIZE else size)
+    place = np.int64(stored & LOW)
+    if place < ARENA_FIRST:
+        return False
+    bytes_at = arena + 8 * place
+    if np.int64(load_u64(bytes_at)) != size:
+        return False
+    at = 8
+    while at < size and load_u64(bytes_at + 8 + at) == load_up_to_8(key + at, size - at, end):
+        at += 8
+    return at >= size
+
+
+@inlined
+def is_far(view):
+    """Whether a table is too large to be near the processor, so that looking ahead pays."""
+    return len(view.slots) > NEAR_SLOTS_MAX
+
+
+@inlined
+def prefetch_slot(where, hash):
+    """Have a key's slot on its way from memory."""
+    (slots, mask), _, _, _ = where
+    prefetch(slots + 8 * np.int64(hash & mask))
+
+
+@inlined
+def prefetch_entry(where, hash):
+    """Have on its way from memory the entry that a key's slots, which are there by now, lead to."""
+    (slots, mask), _, (entries, _, width), _ = where
+    _, low = _probe(slots, mask, hash & mask, hash << HALF)
+    if low != EMPTY:
+        prefetch(entries + 8 * width * np.int64(low - FIRST))
