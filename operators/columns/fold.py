@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numba.core.errors import NumbaError
 
+from operators.blame import blame
 from operators.columns.errors import FoldNotCompiled, ValueUnfit
 from operators.columns.loading import is_new, load
 from operators.columns.loop import Field, Shape, is_number, numbers
@@ -109,7 +110,7 @@ class CompiledFold:
         except NumbaError:
             raise
         except Exception as error:
-            error.add_note(f"the record is {batch.slice(int(progress[0]), 1).to_pylist()[0]!r}")
+            blame(error, batch.slice(int(progress[0]), 1).to_pylist()[0])
             raise
         table.settle(len(batch))
         if self._shape.per_epoch:

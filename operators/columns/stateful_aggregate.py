@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from framework.errors import GraphError
 from operators.columns.aggregates import Aggregate
-from operators.columns.stateful_state_machine import place_fold
+from operators.columns.stateful_state_machine import is_per_epoch, place_fold
 from routing.commands import Control
 from routing.options import BinOptions
 
@@ -48,19 +48,14 @@ def stateful_aggregate(
     """
     from operators.columns.fold import CompiledFold
     from operators.columns.loop import numbers
-    from routing.columns.keys import KeyColumns
+    from routing.columns.keys import KeyColumns, check_columns
 
     where = f"operator {name!r}"
     keys = KeyColumns.of(columns.schema, key, where)
     if not aggregates:
         raise GraphError(f"{where} has nothing to keep; name an aggregate, as in {{'count': count()}}")
-    if emit not in ("record", "epoch"):
-        raise GraphError(f"{where} received emit={emit!r}; it is 'record' or 'epoch'")
-    for column, aggregate in aggregates.items():
-        if aggregate.column is not None and columns.schema.get_field_index(aggregate.column) < 0:
-            has = ", ".join(map(repr, columns.schema.names))
-            raise GraphError(f"{where} has no column {aggregate.column!r} for {column!r}; it has {has}")
     combined = _Combined(columns.schema, keys.schema, aggregates)
+    check_columns(columns.schema, combined.values, where)
     fields = numbers(pa.schema([columns.schema.field(column) for column in combined.values]), "column")
     state = combined.state()
     fold = CompiledFold(
@@ -70,7 +65,7 @@ def stateful_aggregate(
         state=numbers(state, "state"),
         initial=[0] * len(state),
         output=combined.output(),
-        per_epoch=emit == "epoch",
+        per_epoch=is_per_epoch(emit, where),
         tell=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}"),
     )
     return place_fold(columns, fold, keys, state, control=control, bins=bins, name=name)

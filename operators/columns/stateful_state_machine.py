@@ -66,16 +66,12 @@ def stateful_state_machine(
     """
     from operators.columns.fold import CompiledFold
     from operators.columns.loop import numbers
-    from routing.columns.keys import KeyColumns
+    from routing.columns.keys import KeyColumns, check_columns
 
-    if emit not in ("record", "epoch"):
-        raise GraphError(f"operator {name!r} received emit={emit!r}; it is 'record' or 'epoch'")
     where = f"operator {name!r}"
     keys = KeyColumns.of(columns.schema, key, where)
     chosen = [] if value is None else [value] if isinstance(value, str) else list(value)
-    for column in chosen:
-        if columns.schema.get_field_index(column) < 0:
-            raise GraphError(f"{where} has no column {column!r}; it has {', '.join(map(repr, columns.schema.names))}")
+    check_columns(columns.schema, chosen, where)
     fields = numbers(arrow_schema(state), "state")
     first = initial if isinstance(initial, tuple) else (initial,)
     if len(first) != len(fields):
@@ -93,10 +89,17 @@ def stateful_state_machine(
         state=fields,
         initial=first,
         output=outputs,
-        per_epoch=emit == "epoch",
+        per_epoch=is_per_epoch(emit, where),
         tell=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}"),
     )
     return place_fold(columns, compiled, keys, arrow_schema(state), control=control, bins=bins, name=name)
+
+
+def is_per_epoch(emit: str, where: str) -> bool:
+    """Whether outputs come when an epoch is complete, rather than with each record."""
+    if emit not in ("record", "epoch"):
+        raise GraphError(f"{where} received emit={emit!r}; it is 'record' or 'epoch'")
+    return emit == "epoch"
 
 
 def place_fold(

@@ -7,7 +7,7 @@ is null and, if it is a string, its length.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from framework.errors import GraphError
 from routing.columns import hashing, packing
+from routing.control.arguments import hint
 from routing.hashing import BYTES_SEED, DATE_SEED, INT_SEED, NAIVE_SEED, STR_SEED, ZONED_SEED
 
 Array = np.ndarray[Any, Any]
@@ -123,9 +124,7 @@ class KeyColumns:
         chosen = (names,) if isinstance(names, str) else tuple(names)
         if not chosen:
             raise GraphError(f"{where} has no key; name a column, or several")
-        for name in chosen:
-            if schema.get_field_index(name) < 0:
-                raise GraphError(f"{where} has no column {name!r}; it has {', '.join(map(repr, schema.names))}")
+        check_columns(schema, chosen, where)
         return KeyColumns(tuple(KeyColumn.of(schema.field(name)) for name in chosen))
 
     @property
@@ -199,6 +198,14 @@ class KeyColumns:
             else:
                 parts = [packing.Part(nulls, offsets[:0], packing.gathered_words(offsets[:-1], nulls, data))]
         return [column.array(part) for column, part in zip(self.columns, parts, strict=True)]
+
+
+def check_columns(schema: pa.Schema, names: Iterable[str], where: str) -> None:
+    """Raise unless a stream with `schema` has all these columns."""
+    for name in names:
+        if name not in schema.names:
+            has = ", ".join(map(repr, schema.names))
+            raise GraphError(f"{where} has no column {name!r}; it has {has}{hint(name, schema.names)}")
 
 
 def _form(kind: pa.DataType) -> tuple[Any, int, pa.DataType] | None:

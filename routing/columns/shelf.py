@@ -15,6 +15,7 @@ from framework.errors import ProtocolError
 from framework.wire.columns import decode_batch, encode_batch
 from routing.bins import BinId, Bins
 from routing.columns.keys import Array, KeyColumns, byte_strings, nulls_of
+from routing.columns.packing import validity
 from routing.columns.table import Table
 from routing.pending import Pending
 
@@ -34,7 +35,7 @@ class TableShelf:
         table = Table(Bins(1), len(state))
         shelf = TableShelf(table, key, state, Pending())
         keys = key.keys(pa.RecordBatch.from_pylist([dict.fromkeys(key.names)], schema=key.schema))
-        buffers = [_validity(keys.nulls), pa.py_buffer(keys.offsets.astype(np.int32)), pa.py_buffer(keys.data)]
+        buffers = [validity(keys.nulls), pa.py_buffer(keys.offsets.astype(np.int32)), pa.py_buffer(keys.data)]
         states = [column_of(np.zeros(1, np.uint64), field.type) for field in state]
         arrays = [pa.Array.from_buffers(pa.binary(), 1, buffers), *states]
         shelf.install(BinId(0), encode_batch(pa.RecordBatch.from_arrays(arrays, schema=shelf._schema)))
@@ -48,7 +49,7 @@ class TableShelf:
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         """Take a bin's state out, piece by piece."""
         for offsets, data, nulls, words in self._table.extract(bin_id, chunk_bytes_max):
-            buffers = [_validity(nulls), pa.py_buffer(offsets), pa.py_buffer(data)]
+            buffers = [validity(nulls), pa.py_buffer(offsets), pa.py_buffer(data)]
             keys = pa.Array.from_buffers(pa.binary(), len(words), buffers)
             states = [column_of(words[:, index], field.type) for index, field in enumerate(self._schema_of_state())]
             yield encode_batch(pa.RecordBatch.from_arrays([keys, *states], schema=self._schema))
@@ -99,7 +100,3 @@ def words_of_column(column: pa.Array) -> Array:
     wide = column.cast(pa.float64() if pa.types.is_floating(column.type) else pa.int64())
     words: Array = wide.to_numpy(zero_copy_only=False).view(np.uint64)
     return words
-
-
-def _validity(nulls: Array) -> pa.Buffer | None:
-    return pa.py_buffer(np.packbits(~nulls, bitorder="little")) if len(nulls) else None

@@ -15,18 +15,10 @@ _ZERO = np.uint64(0)
 
 
 @inlined
-def read_u64(data, at):
-    """Eight bytes, little-endian; the compiler makes one load of them."""
+def _read(data, at, size):
+    """So many bytes, little-endian; the compiler makes one load of them."""
     word = _ZERO
-    for byte in range(8):
-        word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
-    return word
-
-
-@inlined
-def _read_u32(data, at):
-    word = _ZERO
-    for byte in range(4):
+    for byte in range(size):
         word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
     return word
 
@@ -55,10 +47,10 @@ def xxh64(data, start, end, seed):
     if end - start >= 32:
         one, two, three, four = seed + _P1 + _P2, seed + _P2, seed, seed - _P1
         while at + 32 <= end:
-            one = _round(one, read_u64(data, at))
-            two = _round(two, read_u64(data, at + 8))
-            three = _round(three, read_u64(data, at + 16))
-            four = _round(four, read_u64(data, at + 24))
+            one = _round(one, _read(data, at, 8))
+            two = _round(two, _read(data, at + 8, 8))
+            three = _round(three, _read(data, at + 16, 8))
+            four = _round(four, _read(data, at + 24, 8))
             at += 32
         hash = _rotated(one, 1) + _rotated(two, 7) + _rotated(three, 12) + _rotated(four, 18)
         hash = (hash ^ _round(_ZERO, one)) * _P1 + _P4
@@ -69,10 +61,10 @@ def xxh64(data, start, end, seed):
         hash = seed + _P5
     hash += np.uint64(end - start)
     while at + 8 <= end:
-        hash = _rotated(hash ^ _round(_ZERO, read_u64(data, at)), 27) * _P1 + _P4
+        hash = _rotated(hash ^ _round(_ZERO, _read(data, at, 8)), 27) * _P1 + _P4
         at += 8
     if at + 4 <= end:
-        hash = _rotated(hash ^ (_read_u32(data, at) * _P1), 23) * _P2 + _P3
+        hash = _rotated(hash ^ (_read(data, at, 4) * _P1), 23) * _P2 + _P3
         at += 4
     while at < end:
         hash = _rotated(hash ^ (np.uint64(data[at]) * _P5), 11) * _P1

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from tests.bench.bench_spark import some_lines
+from tests.bench.bench_spark import WORDS, write_files
 from tests.bench.harness import Bar, Progress, bench
 from tests.bench.programs import run_program
 
-WARM_FILES, FILES, LINES, WORDS = 2, 4, 25_000, 100
+WARM_FILES, FILES, LINES = 2, 4, 25_000
 REPEATS = 3
 
 SPARK = {"Spark's groupBy": "groupBy", "Spark -> Hailer -> Spark": "hailer-columns"}
@@ -32,7 +31,7 @@ def peers(progress: Progress) -> Iterator[Bar]:
     words = FILES * LINES * WORDS
     taken_s: dict[str, list[float]] = defaultdict(list)
     with TemporaryDirectory() as made:
-        write_files(Path(made))
+        write_files(Path(made), warm=WARM_FILES, timed=FILES, lines=LINES)
         for repeat, system in product(range(REPEATS), (*PEERS, *SPARK)):
             progress(f"{repeat + 1}/{REPEATS}: {system}")
             taken_s[system].append(seconds_of(system, Path(made), words))
@@ -70,15 +69,6 @@ def seconds_of(system: str, folder: Path, words: int) -> float:
     took = run_program("peers.py", *flags, name, str(folder))
     assert sum(one["words"] for one in took) == words, (system, took)
     return max(float(one["seconds"]) for one in took)
-
-
-def write_files(folder: Path) -> None:
-    """The files that all of them read."""
-    dice = Random(1)
-    for name, files in (("warm", WARM_FILES), ("timed", FILES)):
-        (folder / name).mkdir()
-        for number in range(files):
-            (folder / name / f"{number}.txt").write_text("".join(f"{line}\n" for line in some_lines(dice, LINES)))
 
 
 def rate(words: int, taken_s: list[float]) -> str:

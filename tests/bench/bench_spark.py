@@ -97,13 +97,13 @@ def spark_rescale(progress: Progress) -> Iterator[Bar]:
     yield Bar.of(name, gaps, "<=", 1.0, note=note)
 
 
-def write_files(folder: Path) -> None:
-    """The files that all of them read."""
+def write_files(folder: Path, *, warm: int = WARM_FILES, timed: int = FILES, lines: int = LINES) -> None:
+    """The files that all of them read: in a folder to get warm with, and in one whose counting is timed."""
     dice = Random(1)
-    for name, files in (("warm", WARM_FILES), ("timed", FILES)):
+    for name, files in (("warm", warm), ("timed", timed)):
         (folder / name).mkdir()
         for number in range(files):
-            (folder / name / f"{number}.txt").write_text("".join(f"{line}\n" for line in some_lines(dice, LINES)))
+            (folder / name / f"{number}.txt").write_text("".join(f"{line}\n" for line in some_lines(dice, lines)))
 
 
 def some_lines(dice: Random, lines: int) -> list[str]:

@@ -119,7 +119,7 @@ def test_nan_counts_only_if_there_is_nothing_else():
     ("aggregates", "said"),
     [
         ({}, "has nothing to keep"),
-        ({"n": agg.sum("none")}, "has no column 'none' for 'n'; it has 'key', 'whole', 'real'"),
+        ({"n": agg.sum("none")}, "has no column 'none'; it has 'key', 'whole', 'real'"),
         ({"n": agg.sum("key")}, "column 'key' is string"),
     ],
 )

@@ -240,7 +240,9 @@ def test_a_column_that_cannot_be_a_key_is_named(kind: pa.DataType):
 
 def test_a_key_names_columns_that_are_there():
     schema = pa.schema({"word": pa.string(), "n": pa.int64()})
-    with pytest.raises(GraphError, match=r"^operator 'x' has no column 'wrod'; it has 'word', 'n'$"):
+    with pytest.raises(
+        GraphError, match=r"^operator 'x' has no column 'wrod'; it has 'word', 'n'; did you mean 'word'\?$"
+    ):
         KeyColumns.of(schema, "wrod", "operator 'x'")
     with pytest.raises(GraphError, match=r"^operator 'x' has no key; name a column, or several$"):
         KeyColumns.of(schema, [], "operator 'x'")

@@ -561,7 +561,7 @@ def test_an_error_in_a_fold_names_the_record():
         extracted(lambda columns: folded(columns, divides))
     cause = caught.value.__cause__
     assert isinstance(cause, ZeroDivisionError)
-    assert cause.__notes__ == ["the record is {'what': 'milk', 'cents': 1}"]
+    assert cause.__notes__ == ["the record was {'what': 'milk', 'cents': 1}"]
 
 
 def test_a_value_that_is_null_names_the_record():
