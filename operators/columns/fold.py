@@ -19,6 +19,7 @@ from operators.columns.rewriting import MARK, Rewriter, Rewritten, Source
 from routing.bins import Bins
 from routing.columns.compiled import compiling
 from routing.columns.keys import Array, KeyColumns, Keys, sealed
+from routing.columns.memory import empty
 from routing.columns.partition import gathered
 from routing.columns.table import Table
 
@@ -92,8 +93,8 @@ class CompiledFold:
             outs, rows, given = self._outs, self._rows, self._given
         else:
             capacity = len(batch) * fold.outputs_max
-            outs = tuple(np.empty(capacity, field.dtype) for field in self._outputs)
-            rows, given = np.empty(0 if fold.always_one else capacity, np.int64), _NOT_GIVEN
+            outs = tuple(empty(capacity, field.dtype) for field in self._outputs)
+            rows, given = empty(0 if fold.always_one else capacity, np.int64), _NOT_GIVEN
         progress = np.array([0, self._count if self._shape.per_epoch else 0])
         values = tuple(self._numbers(batch, field) for field in self._shape.values)
         parts = tuple(self._key_numbers(batch, field) for field in self._shape.key_numbers)

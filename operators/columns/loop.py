@@ -12,7 +12,7 @@ import pyarrow as pa
 from operators.columns import casts
 from operators.columns.errors import FoldNotCompiled
 from operators.columns.rewriting import Rewritten
-from routing.columns import compiled, entries, finding, layout
+from routing.columns import compiled, entries, finding, layout, memory
 from routing.columns.keys import KeyColumns
 
 _HEADER = f"""\
@@ -22,6 +22,7 @@ from {compiled.__name__} import inlined, kernel
 from {entries.__name__} import bin_of, insert, remove
 from {finding.__name__} import addresses, find, is_far, prefetch_entry, prefetch_slot
 from {layout.__name__} import NULL_SIZE, PAD, STATE, WIDTH
+from {memory.__name__} import load_f64, load_i64, store
 
 """
 
@@ -30,8 +31,8 @@ _LOOP = """
 @kernel
 def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, outs, rows, given, serial, progress):
     where, far = addresses(view, data), is_far(view)
-    ints, floats = view.entries.view(np.int64), view.entries.view(np.float64)
-    width, some_null = view.meta[WIDTH], len(nulls) > 0
+    states, stride = view.entries.ctypes.data + 8 * (PAD + STATE), 8 * view.meta[WIDTH]
+    some_null = len(nulls) > 0
 {unpacked}
     at = progress[1]
     for block in range(first, len(hashes), 32):
@@ -47,14 +48,14 @@ def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, out
             if some_null and nulls[row]:
                 size = NULL_SIZE
             entry = find(where, hash, start, size)
-            base = PAD + entry * width + STATE
             if entry < 0:
                 entry = insert(view, hash, data, start, size)
                 if entry < 0:
                     progress[1] = at
                     return row
-                base = PAD + entry * width + STATE
+                state = states + stride * entry
 {initial}
+            state = states + stride * entry
             progress[0] = row
 {step}
     progress[1] = at
@@ -70,7 +71,7 @@ _EACH = """\
 {store}"""
 
 _PER_EPOCH = """\
-            mark = ints[base + {mark}]
+            mark = load_i64(state + {mark})
             gone = mark < 0
             if gone:
                 mark = ~mark
@@ -86,9 +87,9 @@ _PER_EPOCH = """\
             {results} = fold({key}, {value}, {state})
             if keep:
 {kept}
-                ints[base + {mark}] = mark
+                store(state + {mark}, mark)
             else:
-                ints[base + {mark}] = ~mark
+                store(state + {mark}, ~mark)
             if count > 0:
                 given[place] = True
 {store}"""
@@ -109,9 +110,9 @@ class Field:
         return "as_float64" if pa.types.is_floating(self.type) else "as_int64"
 
     @property
-    def array(self) -> str:
-        """Of the arrays that a state's word can be read through, the one for this column."""
-        return "floats" if self.cast == "as_float64" else "ints"
+    def load(self) -> str:
+        """The function that reads a word of a state."""
+        return "load_f64" if self.cast == "as_float64" else "load_i64"
 
     @property
     def takes(self) -> tuple[type, ...]:
@@ -172,12 +173,12 @@ class Shape:
 
     def source(self) -> str:
         """The source of a module with the function `apply`."""
-        unpacked = [f"    out{index} = outs[{number}]" for number, index in enumerate(self.stored)]
+        unpacked = [f"    out{index} = outs[{number}].ctypes.data" for number, index in enumerate(self.stored)]
         unpacked += [f"    value{index} = values[{index}]" for index in range(len(self.values))]
         unpacked += [f"    part{index} = parts[{index}]" for index in range(len(self.key_numbers))]
         initial = self._put("initial", 16)
         if self.per_epoch:
-            initial += f"\n{' ' * 16}ints[base + {len(self.state)}] = 0"
+            initial += f"\n{' ' * 16}store(state + {8 * len(self.state)}, 0)"
         return _HEADER + self.fold.text + _LOOP.format(unpacked="\n".join(unpacked), initial=initial, step=self._step())
 
     def _step(self) -> str:
@@ -189,17 +190,20 @@ class Shape:
             value=_tuple_or_one(values or ["1"]),
             state=_tuple_or_one([self._read(index, field) for index, field in enumerate(self.state)]),
             kept=self._put("after", 16),
-            mark=len(self.state),
+            mark=8 * len(self.state),
             store="\n".join(self._store_last() if self.per_epoch else self._store_each()),
         )
 
     def _read(self, index: int, field: Field) -> str:
-        word = f"{field.array}[base + {index}]" + (" != 0" if field.cast == "as_bool" else "")
+        word = f"{field.load}(state + {8 * index})" + (" != 0" if field.cast == "as_bool" else "")
         return f"(initial[{index}] if gone else {word})" if self.per_epoch else word
 
     def _put(self, source: str, indent: int) -> str:
-        fields = enumerate(self.state)
-        return "\n".join(f"{' ' * indent}{field.array}[base + {index}] = {source}[{index}]" for index, field in fields)
+        lines = []
+        for index, field in enumerate(self.state):
+            value = f"np.int64({source}[{index}])" if field.cast == "as_bool" else f"{source}[{index}]"
+            lines.append(f"{' ' * indent}store(state + {8 * index}, {value})")
+        return "\n".join(lines)
 
     def _store_each(self) -> list[str]:
         lines = []
@@ -208,17 +212,21 @@ class Shape:
             if not self.fold.always_one:
                 lines.append(f"{indent}if count > {number}:")
                 indent = " " * 16
-            lines += [f"{indent}out{index}[at] = output{number}[{index}]" for index in self.stored]
+            lines += [f"{indent}{self._store(index, 'at', number)}" for index in self.stored]
             if not self.fold.always_one:
                 lines.append(f"{indent}rows[at] = row")
             lines.append(f"{indent}at += 1")
         return lines
 
+    def _store(self, index: int, at: str, number: int) -> str:
+        size = np.dtype(Field("", self.output.field(index).type).dtype).itemsize
+        return f"store(out{index} + {size} * {at}, output{number}[{index}])"
+
     def _store_last(self) -> list[str]:
         lines = []
         for number in range(self.fold.outputs_max):
             lines.append(f"{' ' * 16}if count == {number + 1}:")
-            lines += [f"{' ' * 20}out{index}[place] = output{number}[{index}]" for index in self.stored]
+            lines += [f"{' ' * 20}{self._store(index, 'place', number)}" for index in self.stored]
             lines.append(f"{' ' * 20}pass")
         return lines
 

@@ -27,7 +27,7 @@ from routing.columns.layout import (
     SHIFT,
     TOP,
     USED,
-    USED_OF_16,
+    USED_MAX,
     WIDTH,
 )
 from routing.columns.memory import load_up_to_8
@@ -85,7 +85,7 @@ def insert(view, hash, data, start, size):
     meta[NEEDED] = words
     if (
         (entry == NONE and PAD + (meta[TOP] + 1) * width > len(entries))
-        or meta[USED] >= len(view.slots) // 16 * USED_OF_16
+        or meta[USED] >= meta[USED_MAX]
         or (words > 0 and view.blocks[kind] < 0 and meta[ARENA_TOP] + words > len(view.arena))
     ):
         return np.int64(-1)

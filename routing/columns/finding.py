@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from routing.columns.compiled import inlined
-from routing.columns.layout import ARENA_FIRST, EMPTY, FIRST, HALF, KEY, LOW, NULL, NULL_SIZE, PAD, PREFIX, WIDTH
+from routing.columns.compiled import inlined, kernel
+from routing.columns.layout import (
+    ARENA_FIRST,
+    EMPTY,
+    FIRST,
+    HALF,
+    KEY,
+    LOW,
+    NEAR_SLOTS_MAX,
+    NULL,
+    NULL_SIZE,
+    PAD,
+    PREFIX,
+    WIDTH,
+)
 from routing.columns.memory import load_u64, load_up_to_8, prefetch
-
-NEAR_SLOTS_MAX = 2**14
-"""A table with more slots is larger than what is near the processor."""
 
 
 @inlined
@@ -26,9 +36,20 @@ def addresses(view, data):
 @inlined
 def find(where, hash, start, size):
     """The entry of a key, or -1. `where` is what `addresses` gave."""
-    (slots, mask), (old, old_mask), (entries, arena, width), (data, end) = where
+    (slots, mask), _, (entries, arena, width), (data, end) = where
     key = data + start
     prefix = np.uint64(0) if size <= 0 else load_up_to_8(key, size, end)
+    low, tag = load_u64(slots + 8 * np.int64(hash & mask)) & LOW, hash << HALF
+    entry = np.int64(low) - np.int64(FIRST)
+    # Mostly the first slot is that of the key, and the rest is out of the way.
+    if entry >= 0 and _matches(entries + 8 * width * entry, arena, tag, key, size, end, prefix):
+        return entry
+    return _find_further(where, hash, key, size, prefix)
+
+
+@kernel
+def _find_further(where, hash, key, size, prefix):
+    (slots, mask), (old, old_mask), (entries, arena, width), (_, end) = where
     entry = _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix)
     if entry < 0 and old_mask != np.uint64(0):
         entry = _look_up(old, old_mask, entries, arena, width, hash, key, size, end, prefix)
@@ -61,11 +82,12 @@ def _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix):
 @inlined
 def _matches(entry, arena, tag, key, size, end, prefix):
     """Whether the entry at an address is that of the key whose bytes are at another."""
-    if load_u64(entry + 8 * PREFIX) != prefix:
-        return False
-    stored = load_u64(entry + 8 * KEY)
+    other, stored = load_u64(entry + 8 * PREFIX) ^ prefix, load_u64(entry + 8 * KEY)
     if size <= 8:
-        return stored == tag | np.uint64(NULL if size == NULL_SIZE else size)
+        known = tag | np.uint64(NULL if size == NULL_SIZE else size)
+        return other | (stored ^ known) == np.uint64(0)
+    if other != np.uint64(0):
+        return False
     place = np.int64(stored & LOW)
     if place < ARENA_FIRST:
         return False

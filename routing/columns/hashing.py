@@ -19,8 +19,12 @@ _FLOAT_BYTES_MAX = 136
 @kernel
 def hash_bytes(offsets, data, seed, out):
     """Of byte strings, which lie between offsets."""
+    begin, start = data.ctypes.data, np.int64(offsets[0])
+    end = begin + len(data)
     for row in range(len(out)):
-        out[row] = xxh64(data, np.int64(offsets[row]), np.int64(offsets[row + 1]), seed)
+        stop = np.int64(offsets[row + 1])
+        out[row] = xxh64(begin + start, stop - start, end, seed)
+        start = stop
 
 
 @kernel
@@ -39,7 +43,7 @@ def hash_unsigned(words, out):
         if word >> np.uint64(63):
             for byte in range(8):
                 scratch[byte] = np.uint8((word >> np.uint64(8 * byte)) & np.uint64(255))
-            out[row] = xxh64(scratch, 0, 9, _INT)
+            out[row] = xxh64(scratch.ctypes.data, 9, scratch.ctypes.data + 9, _INT)
         else:
             out[row] = xxh64_of_word(word, _INT)
 
@@ -82,13 +86,14 @@ def _hash_large(word, scratch):
             complement = 255 - np.int64(scratch[byte]) + carry
             scratch[byte] = np.uint8(complement & 255)
             carry = complement >> 8
-    return xxh64(scratch, 0, size, _INT)
+    begin = scratch.ctypes.data
+    return xxh64(begin, size, begin + len(scratch), _INT)
 
 
 @kernel
 def hash_tuples(hashes, out):
     """Of tuples, from the hashes of their items, row by row."""
-    octets = hashes.view(np.uint8)
-    width = octets.shape[1]
+    at, width = hashes.ctypes.data, 8 * hashes.shape[1]
     for row in range(len(out)):
-        out[row] = xxh64(octets[row], 0, width, _TUPLE)
+        out[row] = xxh64(at, width, at + width, _TUPLE)
+        at += width

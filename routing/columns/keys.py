@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from framework.errors import GraphError
 from routing.columns import hashing, packing
+from routing.columns.memory import Array, empty
 from routing.control.arguments import hint
 from routing.hashing import BYTES_SEED, DATE_SEED, INT_SEED, NAIVE_SEED, STR_SEED, ZONED_SEED
-
-Array = np.ndarray[Any, Any]
 
 HASHES = "\0hashes"
 """A column of hashes that a batch brings along on its way to its owner."""
@@ -67,7 +66,7 @@ class KeyColumn:
 
     def hashes(self, array: pa.Array) -> Array:
         """The hash of each value."""
-        out = np.empty(len(array), np.uint64)
+        out = empty(len(array), np.uint64)
         match self.kind:
             case "bytes":
                 hashing.hash_bytes(*byte_strings(array), np.uint64(self.seed), out)
@@ -167,7 +166,7 @@ class KeyColumns:
         each = [column.hashes(array) for column, array in zip(self.columns, arrays, strict=True)]
         if len(each) == 1:
             return each[0]
-        out = np.empty(len(arrays[0]), np.uint64)
+        out = empty(len(arrays[0]), np.uint64)
         hashing.hash_tuples(np.stack(each, axis=1), out)
         return out
 

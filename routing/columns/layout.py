@@ -23,7 +23,7 @@ PAD = 6
 """Words before the first entry: the system gives out large arrays 16 bytes after the beginning of a cache line."""
 
 # What a table knows of itself.
-WIDTH, SHIFT, COUNT, TOP, FREE, USED, ARENA_TOP, SWEPT, NEEDED, META = range(10)
+WIDTH, SHIFT, COUNT, TOP, FREE, USED, USED_MAX, ARENA_TOP, SWEPT, NEEDED, META = range(11)
 
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
@@ -42,8 +42,13 @@ EMPTY, GONE, FIRST = np.uint64(0), np.uint64(1), np.uint64(2)
 EXACT_WORDS_MAX = 64
 """Keys of up to so many words take just these; longer ones the next power of two."""
 
-USED_OF_16 = 11
-"""So many of 16 slots may have been used before there are more."""
+NEAR_SLOTS_MAX = 2**15
+"""So many slots are near the processor, where one more costs less than to look at two."""
+
+
+def used_max(slots: int) -> int:
+    """How many slots may have been used before there are more: few while they are near, else most."""
+    return slots // 4 if slots <= NEAR_SLOTS_MAX else slots // 16 * 11
 
 
 class View(NamedTuple):

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from routing.columns.compiled import kernel
 from routing.columns.keys import Array, byte_strings
-from routing.columns.memory import load_up_to_8, store_u64
+from routing.columns.memory import load_up_to_8, store
 
 _STRINGS_BYTES_MAX = 2**31 - 16
 """Offsets of 32 bits go no further."""
@@ -110,4 +110,4 @@ def _gather(offsets, data, rows, ends, found):
         size = np.int64(ends[row + 1]) - np.int64(ends[row])
         target = to + np.int64(ends[row])
         for at in range(0, size, 8):
-            store_u64(target + at, load_up_to_8(start + at, size - at, end))
+            store(target + at, load_up_to_8(start + at, size - at, end))

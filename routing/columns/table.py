@@ -38,10 +38,11 @@ from routing.columns.layout import (
     SWEPT,
     TOP,
     USED,
-    USED_OF_16,
+    USED_MAX,
     WIDTH,
     View,
     size_of,
+    used_max,
 )
 
 SLOTS_MIN, ENTRIES_MIN, ARENA_MIN = 1024, 512, 1024
@@ -68,7 +69,7 @@ class Table:
         self._blocks = np.full(EXACT_WORDS_MAX + 33, -1, np.int64)
         self._meta = np.zeros(META, np.int64)
         self._meta[WIDTH], self._meta[SHIFT], self._meta[FREE] = width, self._bins.shift, NONE
-        self._meta[ARENA_TOP] = ARENA_FIRST
+        self._meta[ARENA_TOP], self._meta[USED_MAX] = ARENA_FIRST, used_max(SLOTS_MIN)
 
     def __len__(self) -> int:
         return int(self._meta[COUNT])
@@ -104,11 +105,12 @@ class Table:
             self._entries.resize(PAD + _grown(int(meta[TOP])) * width, refcheck=False)
         if meta[ARENA_TOP] + needed > len(self._arena):
             self._arena.resize(max(_grown(len(self._arena)), len(self._arena) + needed), refcheck=False)
-        if meta[USED] >= _used_max(len(self._slots)):
+        if meta[USED] >= meta[USED_MAX]:
             self.settle(len(self._old))
-            many = 2 * meta[COUNT] > _used_max(len(self._slots))
+            many = 2 * meta[COUNT] > meta[USED_MAX]
             self._old, self._slots = self._slots, np.zeros(len(self._slots) * (2 if many else 1), np.uint64)
-            meta[USED], meta[SWEPT] = meta[COUNT], 0  # all that will be taken over has its place
+            # All that will be taken over has its place.
+            meta[USED], meta[SWEPT], meta[USED_MAX] = meta[COUNT], 0, used_max(len(self._slots))
 
     def settle(self, records: int) -> None:
         """After so many records were applied: take over some of the old slots."""
@@ -165,10 +167,6 @@ class Table:
 
 def _grown(size: int) -> int:
     return 2 * size if size < 2**16 else size + size // 8
-
-
-def _used_max(slots: int) -> int:
-    return slots // 16 * USED_OF_16
 
 
 def _parts(keys: Keys) -> tuple[Array, Array, Array, Array]:

@@ -1,10 +1,15 @@
-"""The hash xxh64, compiled: bit for bit that of the `xxhash` library."""
+"""The hash xxh64, compiled: bit for bit that of the `xxhash` library.
+
+Keys are mostly short, and their sizes vary from one to the next, which no processor can foresee. So what is left of a
+key after whole words is hashed without a branch: each step is computed, and kept or not.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from routing.columns.compiled import inlined
+from routing.columns.memory import load_u64, load_up_to_8
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -12,15 +17,8 @@ _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 _ZERO = np.uint64(0)
-
-
-@inlined
-def _read(data, at, size):
-    """So many bytes, little-endian; the compiler makes one load of them."""
-    word = _ZERO
-    for byte in range(size):
-        word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
-    return word
+_BYTE = np.uint64(0xFF)
+_HALF = np.uint64(0xFFFFFFFF)
 
 
 @inlined
@@ -34,6 +32,34 @@ def _round(lane, word):
 
 
 @inlined
+def _with_word(hash, word):
+    return _rotated(hash ^ _round(_ZERO, word), 27) * _P1 + _P4
+
+
+@inlined
+def _chosen(hash, other, condition):
+    """`other` if the condition holds, else `hash`."""
+    return hash ^ ((hash ^ other) & (_ZERO - np.uint64(condition)))
+
+
+@inlined
+def _with_byte(hash, octet, condition):
+    return _chosen(hash, _rotated(hash ^ ((octet & _BYTE) * _P5), 11) * _P1, condition)
+
+
+@inlined
+def _with_rest(hash, word, size):
+    """With the first `size` bytes of a word, fewer than 8."""
+    four = size >> 2
+    hash = _chosen(hash, _rotated(hash ^ ((word & _HALF) * _P1), 23) * _P2 + _P3, four)
+    word >>= np.uint64(32 * four)
+    size &= 3
+    hash = _with_byte(hash, word, size > 0)
+    hash = _with_byte(hash, word >> np.uint64(8), size > 1)
+    return _with_byte(hash, word >> np.uint64(16), size > 2)
+
+
+@inlined
 def _avalanche(hash):
     hash = (hash ^ (hash >> np.uint64(33))) * _P2
     hash = (hash ^ (hash >> np.uint64(29))) * _P3
@@ -41,17 +67,18 @@ def _avalanche(hash):
 
 
 @inlined
-def xxh64(data, start, end, seed):
-    """The hash of `data[start:end]`."""
-    at = start
-    if end - start >= 32:
+def xxh64(at, size, end, seed):
+    """The hash of `size` bytes at an address; at `end`, memory may end."""
+    left = size
+    if size >= 32:
         one, two, three, four = seed + _P1 + _P2, seed + _P2, seed, seed - _P1
-        while at + 32 <= end:
-            one = _round(one, _read(data, at, 8))
-            two = _round(two, _read(data, at + 8, 8))
-            three = _round(three, _read(data, at + 16, 8))
-            four = _round(four, _read(data, at + 24, 8))
+        while left >= 32:
+            one = _round(one, load_u64(at))
+            two = _round(two, load_u64(at + 8))
+            three = _round(three, load_u64(at + 16))
+            four = _round(four, load_u64(at + 24))
             at += 32
+            left -= 32
         hash = _rotated(one, 1) + _rotated(two, 7) + _rotated(three, 12) + _rotated(four, 18)
         hash = (hash ^ _round(_ZERO, one)) * _P1 + _P4
         hash = (hash ^ _round(_ZERO, two)) * _P1 + _P4
@@ -59,21 +86,17 @@ def xxh64(data, start, end, seed):
         hash = (hash ^ _round(_ZERO, four)) * _P1 + _P4
     else:
         hash = seed + _P5
-    hash += np.uint64(end - start)
-    while at + 8 <= end:
-        hash = _rotated(hash ^ _round(_ZERO, _read(data, at, 8)), 27) * _P1 + _P4
+    hash += np.uint64(size)
+    while left >= 8:
+        hash = _with_word(hash, load_u64(at))
         at += 8
-    if at + 4 <= end:
-        hash = _rotated(hash ^ (_read(data, at, 4) * _P1), 23) * _P2 + _P3
-        at += 4
-    while at < end:
-        hash = _rotated(hash ^ (np.uint64(data[at]) * _P5), 11) * _P1
-        at += 1
+        left -= 8
+    if left > 0:
+        hash = _with_rest(hash, load_up_to_8(at, left, end), left)
     return _avalanche(hash)
 
 
 @inlined
 def xxh64_of_word(word, seed):
     """The hash of a word's eight bytes, little-endian."""
-    hash = seed + _P5 + np.uint64(8)
-    return _avalanche(_rotated(hash ^ _round(_ZERO, word), 27) * _P1 + _P4)
+    return _avalanche(_with_word(seed + _P5 + np.uint64(8), word))
