@@ -61,7 +61,7 @@ def load_kernels() -> None:
     lines = pa.record_batch({"line": pa.array([], pa.string())})
     words = split_words("line")(lines)
     key = KeyColumns.of(words.schema, "word", "a first use")
-    divided(words, key.hashes(words), 56, np.zeros(256, np.int64), 1)
+    divided(words, key.hashes(words), 56, np.zeros(256, np.uint16), 1)
     text = "@inlined\ndef fold(key, value, state):\n    return 1, True, (state,), (None,)\n"
     state = numbers(pa.schema({"total": pa.int64()}), "state")
     fold = Rewritten(text, {0: 0}, outputs_max=1, always_one=True, reads_key=False)

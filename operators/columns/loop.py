@@ -20,9 +20,9 @@ import numpy as np
 from {casts.__name__} import as_bool, as_float64, as_int64
 from {compiled.__name__} import inlined, kernel
 from {entries.__name__} import bin_of, insert, remove
-from {finding.__name__} import addresses, find, is_far, prefetch_entry, prefetch_slot
+from {finding.__name__} import addresses, find, find_near, is_far, prefetch_entry, prefetch_slot
 from {layout.__name__} import NULL_SIZE, PAD, STATE, WIDTH
-from {memory.__name__} import load_f64, load_i64, store
+from {memory.__name__} import address_of, load_f64, load_i64, store
 
 """
 
@@ -31,7 +31,7 @@ _LOOP = """
 @kernel
 def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, outs, rows, given, serial, progress):
     where, far = addresses(view, data), is_far(view)
-    states, stride = view.entries.ctypes.data + 8 * (PAD + STATE), 8 * view.meta[WIDTH]
+    states, stride = address_of(view.entries) + 8 * (PAD + STATE), 8 * view.meta[WIDTH]
     some_null = len(nulls) > 0
 {unpacked}
     at = progress[1]
@@ -47,7 +47,9 @@ def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, out
             size = np.int64(offsets[row + 1]) - start
             if some_null and nulls[row]:
                 size = NULL_SIZE
-            entry = find(where, hash, start, size)
+            entry = find_near(where, hash, start, size)
+            if entry < 0:
+                entry = find(where, hash, start, size)
             if entry < 0:
                 entry = insert(view, hash, data, start, size)
                 if entry < 0:
@@ -173,7 +175,7 @@ class Shape:
 
     def source(self) -> str:
         """The source of a module with the function `apply`."""
-        unpacked = [f"    out{index} = outs[{number}].ctypes.data" for number, index in enumerate(self.stored)]
+        unpacked = [f"    out{index} = address_of(outs[{number}])" for number, index in enumerate(self.stored)]
         unpacked += [f"    value{index} = values[{index}]" for index in range(len(self.values))]
         unpacked += [f"    part{index} = parts[{index}]" for index in range(len(self.key_numbers))]
         initial = self._put("initial", 16)

@@ -30,7 +30,7 @@ from routing.columns.layout import (
     USED_MAX,
     WIDTH,
 )
-from routing.columns.memory import load_up_to_8
+from routing.columns.memory import address_of, load_up_to_8
 
 
 @inlined
@@ -38,7 +38,7 @@ def _prefix(data, start, size):
     """The first 8 bytes of a key, or all of it and zeros."""
     if size <= 0:
         return np.uint64(0)
-    begin = data.ctypes.data
+    begin = address_of(data)
     return load_up_to_8(begin + start, size, begin + len(data))
 
 

@@ -19,37 +19,44 @@ from routing.columns.layout import (
     PREFIX,
     WIDTH,
 )
-from routing.columns.memory import load_u64, load_up_to_8, prefetch
+from routing.columns.memory import address_of, load_i64, load_u64, load_up_to_8, prefetch
 
 
 @inlined
 def addresses(view, data):
     """What `find` needs to know of a table, and of the bytes of keys."""
     return (
-        (view.slots.ctypes.data, np.uint64(len(view.slots) - 1)),
-        (view.old.ctypes.data, np.uint64(len(view.old) - 1) if len(view.old) > 0 else np.uint64(0)),
-        (view.entries.ctypes.data + 8 * PAD, view.arena.ctypes.data, view.meta[WIDTH]),
-        (data.ctypes.data, data.ctypes.data + len(data)),
+        (address_of(view.slots), np.uint64(len(view.slots) - 1)),
+        (address_of(view.old), np.uint64(len(view.old) - 1) if len(view.old) > 0 else np.uint64(0)),
+        (address_of(view.entries) + 8 * PAD, address_of(view.arena), view.meta[WIDTH]),
+        (address_of(data), address_of(data) + len(data)),
     )
 
 
 @inlined
-def find(where, hash, start, size):
-    """The entry of a key, or -1. `where` is what `addresses` gave."""
-    (slots, mask), _, (entries, arena, width), (data, end) = where
-    key = data + start
-    prefix = np.uint64(0) if size <= 0 else load_up_to_8(key, size, end)
-    low, tag = load_u64(slots + 8 * np.int64(hash & mask)) & LOW, hash << HALF
+def find_near(where, hash, start, size):
+    """The entry of a key, if it is where one looks first and all in the entry itself, as is mostly so; else -1.
+
+    It calls nothing that is not inlined, which would slow down the loop around it.
+    """
+    (slots, mask), _, (entries, _, width), (data, end) = where
+    low = load_u64(slots + 8 * np.int64(hash & mask)) & LOW
     entry = np.int64(low) - np.int64(FIRST)
-    # Mostly the first slot is that of the key, and the rest is out of the way.
-    if entry >= 0 and _matches(entries + 8 * width * entry, arena, tag, key, size, end, prefix):
-        return entry
-    return _find_further(where, hash, key, size, prefix)
+    if size > 8 or entry < 0:
+        return np.int64(-1)
+    prefix = np.uint64(0) if size <= 0 else load_up_to_8(data + start, size, end)
+    at = entries + 8 * width * entry
+    known = hash << HALF | np.uint64(NULL if size == NULL_SIZE else size)
+    same = (load_u64(at + 8 * PREFIX) ^ prefix) | (load_u64(at + 8 * KEY) ^ known) == np.uint64(0)
+    return entry if same else np.int64(-1)
 
 
 @kernel
-def _find_further(where, hash, key, size, prefix):
-    (slots, mask), (old, old_mask), (entries, arena, width), (_, end) = where
+def find(where, hash, start, size):
+    """The entry of a key, or -1. `where` is what `addresses` gave."""
+    (slots, mask), (old, old_mask), (entries, arena, width), (data, end) = where
+    key = data + start
+    prefix = np.uint64(0) if size <= 0 else load_up_to_8(key, size, end)
     entry = _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix)
     if entry < 0 and old_mask != np.uint64(0):
         entry = _look_up(old, old_mask, entries, arena, width, hash, key, size, end, prefix)
@@ -82,17 +89,16 @@ def _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix):
 @inlined
 def _matches(entry, arena, tag, key, size, end, prefix):
     """Whether the entry at an address is that of the key whose bytes are at another."""
-    other, stored = load_u64(entry + 8 * PREFIX) ^ prefix, load_u64(entry + 8 * KEY)
-    if size <= 8:
-        known = tag | np.uint64(NULL if size == NULL_SIZE else size)
-        return other | (stored ^ known) == np.uint64(0)
-    if other != np.uint64(0):
+    if load_u64(entry + 8 * PREFIX) != prefix:
         return False
+    stored = load_u64(entry + 8 * KEY)
+    if size <= 8:
+        return stored == tag | np.uint64(NULL if size == NULL_SIZE else size)
     place = np.int64(stored & LOW)
     if place < ARENA_FIRST:
         return False
     bytes_at = arena + 8 * place
-    if np.int64(load_u64(bytes_at)) != size:
+    if load_i64(bytes_at) != size:
         return False
     at = 8
     while at < size and load_u64(bytes_at + 8 + at) == load_up_to_8(key + at, size - at, end):

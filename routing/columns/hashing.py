@@ -6,6 +6,7 @@ import numpy as np
 from xxhash import xxh64_intdigest
 
 from routing.columns.compiled import inlined, kernel
+from routing.columns.memory import address_of
 from routing.columns.xxh64 import xxh64, xxh64_of_word
 from routing.hashing import FLOAT_SEED, INT_SEED, NONE_SEED, TUPLE_SEED
 
@@ -19,7 +20,7 @@ _FLOAT_BYTES_MAX = 136
 @kernel
 def hash_bytes(offsets, data, seed, out):
     """Of byte strings, which lie between offsets."""
-    begin, start = data.ctypes.data, np.int64(offsets[0])
+    begin, start = address_of(data), np.int64(offsets[0])
     end = begin + len(data)
     for row in range(len(out)):
         stop = np.int64(offsets[row + 1])
@@ -43,7 +44,8 @@ def hash_unsigned(words, out):
         if word >> np.uint64(63):
             for byte in range(8):
                 scratch[byte] = np.uint8((word >> np.uint64(8 * byte)) & np.uint64(255))
-            out[row] = xxh64(scratch.ctypes.data, 9, scratch.ctypes.data + 9, _INT)
+            begin = address_of(scratch)
+            out[row] = xxh64(begin, np.int64(9), begin + 9, _INT)
         else:
             out[row] = xxh64_of_word(word, _INT)
 
@@ -86,14 +88,14 @@ def _hash_large(word, scratch):
             complement = 255 - np.int64(scratch[byte]) + carry
             scratch[byte] = np.uint8(complement & 255)
             carry = complement >> 8
-    begin = scratch.ctypes.data
+    begin = address_of(scratch)
     return xxh64(begin, size, begin + len(scratch), _INT)
 
 
 @kernel
 def hash_tuples(hashes, out):
     """Of tuples, from the hashes of their items, row by row."""
-    at, width = hashes.ctypes.data, 8 * hashes.shape[1]
+    at, width = address_of(hashes), 8 * hashes.shape[1]
     for row in range(len(out)):
         out[row] = xxh64(at, width, at + width, _TUPLE)
         at += width

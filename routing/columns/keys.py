@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from framework.errors import GraphError
 from routing.columns import hashing, packing
-from routing.columns.memory import Array, empty
+from routing.columns.memory import WORD, Array, empty, padded
 from routing.control.arguments import hint
 from routing.hashing import BYTES_SEED, DATE_SEED, INT_SEED, NAIVE_SEED, STR_SEED, ZONED_SEED
 
@@ -147,14 +147,9 @@ class KeyColumns:
         hashes = self._hashes(arrays) if known < 0 else words_of(batch.column(known))
         return Keys(sealed(hashes), *self._bytes(arrays))
 
-    def with_hashes(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Array]:
-        """A batch that whoever asks for its keys need not hash again, and the hashes."""
-        hashes = self.hashes(batch)
-        return batch.append_column(HASHES, pa.array(hashes)), hashes
-
     def keys_from_bytes(self, offsets: Array, data: Array, nulls: Array) -> Keys:
         """The keys that have these bytes."""
-        offsets, data, nulls = sealed(offsets), sealed(data), sealed(nulls)
+        offsets, data, nulls = sealed(offsets), sealed(padded(data)), sealed(nulls)
         return Keys(sealed(self._hashes(self._arrays(offsets, data, nulls))), offsets, data, nulls)
 
     def restored(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
@@ -184,7 +179,7 @@ class KeyColumns:
             else:
                 parts.append(packing.Part(nulls_of(array), np.zeros(0, np.int64), words_of(array).view(np.uint8)))
         offsets, data = packing.packed(parts)
-        return sealed(offsets), sealed(data), _NONE
+        return sealed(offsets), sealed(padded(data)), _NONE
 
     def _arrays(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
         """The columns of the keys that have these bytes, as they are stored."""
@@ -251,10 +246,10 @@ def byte_strings(array: pa.Array) -> tuple[Array, Array]:
     _, offsets, data = array.buffers()
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     if offsets is None or not len(array):
-        return sealed(np.zeros(1, np.int64 if wide else np.int32)), sealed(np.zeros(0, np.uint8))
+        return sealed(np.zeros(1, np.int64 if wide else np.int32)), sealed(np.zeros(WORD, np.uint8))
     found = np.frombuffer(offsets, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
     octets = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return sealed(found), sealed(octets)
+    return sealed(found), sealed(padded(octets))
 
 
 def words_of(array: pa.Array) -> Array:

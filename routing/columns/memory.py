@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from routing.columns.compiled import inlined
+from routing.columns.compiled import inlined, kernel
 
 Array = np.ndarray[Any, Any]
 
@@ -38,15 +38,6 @@ def load_u64(typing_context, address):
     """The eight bytes at an address, little-endian."""
 
     return types.uint64(types.int64), _loading(types.uint64)
-
-
-@_intrinsic
-def _load_u8(typing_context, address):
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-        return builder.zext(builder.load(pointer), ir.IntType(64))
-
-    return types.uint64(types.int64), generate
 
 
 @_intrinsic
@@ -99,14 +90,42 @@ def prefetch(typing_context, address):
 
 
 @inlined
+def address_of(array):
+    """Where an array begins, as a signed number: with one that has no sign the compiler would add in fractions."""
+    return np.int64(array.ctypes.data)
+
+
+WORD = 8
+"""No bytes of keys lie in an array shorter than this: see `padded`."""
+
+
+def padded(octets: Array) -> Array:
+    """Bytes, and others behind them if they are fewer than a word."""
+    return octets if len(octets) >= WORD else np.concatenate([octets, np.zeros(WORD - len(octets), np.uint8)])
+
+
+@inlined
+def load_before(address, end):
+    """The eight bytes at an address, or those before `end`, where memory may end, and zeros."""
+    if address + 8 <= end:
+        return load_u64(address)
+    return load_u64(end - 8) >> np.uint64((8 * (address + 8 - end)) & 63)
+
+
+@inlined
 def load_up_to_8(address, size, end):
     """The first 8 bytes of the `size` at an address, or all of them and zeros; at `end`, memory may end."""
-    if address + 8 <= end:
-        word = load_u64(address)
-        if size < 8:
-            word &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
-        return word
-    word = np.uint64(0)
-    for byte in range(min(size, 8)):
-        word |= _load_u8(address + byte) << np.uint64(8 * byte)
+    word = load_before(address, end)
+    if size < 8:
+        word &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
     return word
+
+
+@kernel
+def copy_rest(target, source, size, end):
+    """Copy what `size` bytes have beyond 8, whole words at a time, so that up to 7 more are written.
+
+    It is not part of the loops that copy strings, since it would slow them down by a third, and most are short.
+    """
+    for at in range(8, size, 8):
+        store(target + at, load_before(source + at, end))

@@ -118,8 +118,8 @@ class _Divider:
         if owners is not self._owners:
             self._owners, self._workers = owners, sorted(set(owners))
             self._part_of_bin = part_of_bin(owners, self._workers)
-        hashed, hashes = self._key.with_hashes(batch)
-        parts = divided(hashed, hashes, self._shift, self._part_of_bin, len(self._workers))
+        hashes = self._key.hashes(batch)
+        parts = divided(batch, hashes, self._shift, self._part_of_bin, len(self._workers))
         for worker, part in zip(self._workers, parts, strict=True):
             if len(part):
                 deliver(channel, worker, time, part)
