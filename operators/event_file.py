@@ -38,7 +38,7 @@ class EventWriter:
         match event:
             case Messages(time, container):
                 data = messages.Data(0, time, container)
-                for body in messages.encode_data(data, where=f"the capture into {self._path}"):
+                for body in messages.encode_whole(data, where=f"the capture into {self._path}"):
                     self._file.write(frame(body))
             case Progress(changes):
                 batch = tuple((0, time, change) for time, change in changes)

@@ -16,7 +16,7 @@ from framework.membership import Address, WorkerId
 from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
 from framework.net.waker import Events, Waker
-from framework.wire.messages import Data, Message, Progress, encode, encode_data
+from framework.wire.messages import Body, Data, Message, Progress, encode, encode_data
 from framework.worker.transport import Traffic
 
 CLOSE_LINGER_S = 0.5
@@ -36,11 +36,11 @@ class Endpoint:
         self._names: dict[TcpLink, WorkerId] = {}
         self._adopted: deque[tuple[WorkerId, socket.socket, bytes]] = deque()
         self._stash: list[tuple[WorkerId, Message]] = []
-        self._broadcast: tuple[Progress, list[bytes]] | None = None
+        self._broadcast: tuple[Progress, list[Body]] | None = None
         self._closed = False
         self._parting: list[TcpLink] = []
         self._parted: set[WorkerId] = set()
-        self._early: dict[WorkerId, list[bytes]] = {}
+        self._early: dict[WorkerId, list[Body]] = {}
         """For a peer that is through its handshake, and whose link the acceptor has yet to hand in."""
         self.connect: Callable[[WorkerId, Address], None] | None = None
         """How a joiner makes a link."""
@@ -64,9 +64,9 @@ class Endpoint:
             return
         bodies = self._bodies(message, where)
         if isinstance(message, Data):
-            self.traffic.data_bytes += sum(map(len, bodies))
+            self.traffic.data_bytes += _size(bodies)
         else:
-            self.traffic.progress_bytes += sum(map(len, bodies))
+            self.traffic.progress_bytes += _size(bodies)
         if peer in self._tcp:
             self._tcp[peer].send(bodies)
         else:
@@ -168,14 +168,14 @@ class Endpoint:
         self._waker.close()
         self._selector.close()
 
-    def _bodies(self, message: Message, where: str) -> list[bytes]:
+    def _bodies(self, message: Message, where: str) -> list[Body]:
         if isinstance(message, Data):
             return encode_data(message, where)
         if not isinstance(message, Progress):
-            return [encode(message)]
+            return [[encode(message)]]
         # A batch goes to all peers in turn, and its bytes are the same for each.
         if self._broadcast is None or self._broadcast[0] is not message:
-            self._broadcast = (message, [encode(message)])
+            self._broadcast = (message, [[encode(message)]])
         return self._broadcast[1]
 
     def _handle(self, events: Events, received: list[tuple[WorkerId, Message]]) -> None:
@@ -230,6 +230,10 @@ def link_threads(one: Endpoint, other: Endpoint, *, records_max: int = LANE_RECO
     back = Lane(other._waker, one._waker, records_max=records_max)
     one._threads[other.worker] = ThreadLink(one.worker, there, back)
     other._threads[one.worker] = ThreadLink(other.worker, back, there)
+
+
+def _size(bodies: list[Body]) -> int:
+    return sum(len(piece) for body in bodies for piece in body)
 
 
 def _address(connection: socket.socket) -> str:

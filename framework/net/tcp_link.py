@@ -11,18 +11,21 @@ import logging
 import selectors
 import socket
 from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 
 from framework.errors import ProtocolError
 from framework.wire.codec import Buffer
-from framework.wire.framing import FrameReader, prefix
-from framework.wire.messages import Abort, Goodbye, Lost, Message, decode
+from framework.wire.container import allocate
+from framework.wire.framing import PREFIX_BYTES, FrameReader, prefix
+from framework.wire.messages import Abort, Body, Goodbye, Lost, Message, decode
 
 OUTBOUND_BYTES_MAX = 4 * 1024 * 1024
 READ_BYTES_MAX = 1024 * 1024
 CHUNK_BYTES = 256 * 1024
 JOIN_BYTES_MAX = 16 * 1024
-"""Below this a prefix is copied together with its body, above it is written from where it is."""
+"""Pieces below this are copied together, others are written from where they are."""
 
 PIECES_MAX = 512
 
@@ -50,7 +53,7 @@ class TcpLink:
         self._socket = connection
         self._selector = selector
         self._name = name
-        self._reader = FrameReader()
+        self._reader = FrameReader(allocate=allocate)
         self._outbound: deque[Buffer] = deque()
         self._outbound_bytes = 0
         self._open = True
@@ -59,18 +62,14 @@ class TcpLink:
         self._spoken = False
         selector.register(connection, selectors.EVENT_READ, self)
 
-    def send(self, bodies: list[bytes]) -> None:
+    def send(self, bodies: list[Body]) -> None:
         """Queue bodies for the next `flush`. On a link that has ended they are dropped."""
         if not self._open:
             return
         for body in bodies:
-            head = prefix(len(body))
-            self._outbound_bytes += len(head) + len(body)
-            if len(body) < JOIN_BYTES_MAX:
-                self._outbound.append(head + body)
-            else:
-                self._outbound.append(head)
-                self._outbound.append(body)
+            size = sum(map(len, body))
+            self._outbound_bytes += PREFIX_BYTES + size
+            self._outbound.extend(_with_small_ones_joined([prefix(size), *body]))
 
     def flush(self) -> None:
         """Write what is queued, as far as the kernel takes it; the rest goes when the socket is writable again."""
@@ -91,13 +90,18 @@ class TcpLink:
         total = 0
         try:
             while self._open and total < READ_BYTES_MAX:
-                data = self._socket.recv(CHUNK_BYTES)
-                if not data:
+                room = self._reader.room
+                if room:
+                    asked, count = len(room), self._socket.recv_into(room)
+                    self._take(partial(self._reader.wrote, count), messages)
+                else:
+                    data = self._socket.recv(CHUNK_BYTES)
+                    asked, count = CHUNK_BYTES, len(data)
+                    self._take(partial(self._reader.feed, data), messages)
+                if not count:
                     self._end(messages, "the connection was closed")
-                    break
-                total += len(data)
-                self._feed(data, messages)
-                if len(data) < CHUNK_BYTES:
+                total += count
+                if count < asked:
                     break
         except BlockingIOError:
             pass
@@ -108,7 +112,7 @@ class TcpLink:
     def accept(self, leftover: bytes) -> list[Message]:
         """What had arrived together with the end of the handshake."""
         messages: list[Message] = []
-        self._feed(leftover, messages)
+        self._take(partial(self._reader.feed, leftover), messages)
         return messages
 
     def congested(self) -> bool:
@@ -139,9 +143,9 @@ class TcpLink:
             self._selector.unregister(self._socket)
             self._socket.close()
 
-    def _feed(self, data: bytes, messages: list[Message]) -> None:
+    def _take(self, bodies: Callable[[], list[Buffer]], messages: list[Message]) -> None:
         try:
-            for body in self._reader.feed(data):
+            for body in bodies():
                 message = decode(body)
                 self._finished = self._finished or isinstance(message, Goodbye | Abort)
                 messages.append(message)
@@ -170,6 +174,20 @@ class TcpLink:
             self._writing = writing
             events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writing else 0)
             self._selector.modify(self._socket, events, self)
+
+
+def _with_small_ones_joined(pieces: list[Buffer]) -> Iterator[Buffer]:
+    small: list[Buffer] = []
+    for piece in pieces:
+        if len(piece) < JOIN_BYTES_MAX:
+            small.append(piece)
+            continue
+        if small:
+            yield b"".join(small)
+            small.clear()
+        yield piece
+    if small:
+        yield b"".join(small)
 
 
 def prepare(connection: socket.socket) -> None:

@@ -19,7 +19,7 @@ from framework.membership import Members, WorkerId
 from framework.simulation.fingerprint import fingerprint
 from framework.simulation.network import Network, SimulatedTransport
 from framework.simulation.views import NOBODY, Log, View, look
-from framework.wire.messages import Data, Goodbye, Lost, Message, decode, encode, encode_data
+from framework.wire.messages import Goodbye, Lost, Message, decode, encode_whole
 from framework.worker.worker import Worker
 
 Part: TypeAlias = Callable[[Worker, Log], Iterator[None]]
@@ -188,8 +188,7 @@ class _Transport(SimulatedTransport):
             self.linked.add(peer)
             if isinstance(message, Goodbye):
                 self.last_words.add(peer)
-            bodies = encode_data(message, where) if isinstance(message, Data) else [encode(message)]
-            self.sent += [(peer, body) for body in bodies]
+            self.sent += [(peer, body) for body in encode_whole(message, where)]
 
     def arrive(self, arrivals: Arrivals) -> None:
         """Let frames arrive."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from framework.membership import Address, WorkerId
-from framework.wire.messages import Data, Message, decode, encode, encode_data
+from framework.wire.messages import Message, decode, encode_whole
 from framework.worker.transport import Traffic
 
 Link = tuple[WorkerId, WorkerId]
@@ -78,8 +78,7 @@ class SimulatedTransport:
         """Encode a message, as it would be on a real link."""
         if peer in self._parted:
             return
-        bodies = encode_data(message, where) if isinstance(message, Data) else [encode(message)]
-        self.unflushed.extend((peer, decode(body)) for body in bodies)
+        self.unflushed.extend((peer, decode(body)) for body in encode_whole(message, where))
 
     def receive(self) -> list[tuple[WorkerId, Message]]:
         """Take what has arrived."""

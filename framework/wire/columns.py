@@ -15,16 +15,42 @@ ALIGNMENT = 8
 """Numbers are read where they are, by code that was compiled for numbers at such addresses."""
 
 
+class _Pieces:
+    """What Arrow takes for a file to write to. It keeps the pieces: the large ones are a batch's own memory."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.pieces: list[Buffer] = []
+
+    def write(self, piece: Buffer) -> int:
+        self.pieces.append(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return sum(map(len, self.pieces))
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+
 def encode_batch(batch: pa.RecordBatch) -> bytes:
     """The batch and its schema."""
-    return bytes(_written(batch))
+    return b"".join(_written(batch))
 
 
-def _written(batch: pa.RecordBatch) -> memoryview:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+def _written(batch: pa.RecordBatch) -> list[Buffer]:
+    sink = _Pieces()
+    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), batch.schema) as writer:
         writer.write_batch(batch)
-    return memoryview(sink.getvalue())
+    return sink.pieces
+
+
+def _allocated(size: int) -> memoryview:
+    return memoryview(pa.allocate_buffer(size)).cast("B")
 
 
 def decode_batch(buffer: Buffer) -> pa.RecordBatch:
@@ -57,5 +83,6 @@ register_kind(
         pa.concat_batches,
         lambda one, other: one.schema.equals(other.schema),
         small=SMALL_ROWS,
+        allocate=_allocated,
     )
 )

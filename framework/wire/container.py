@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from framework.errors import ProtocolError
 from framework.wire.codec import Buffer, decode_rows, encode_rows
+from framework.wire.framing import allocate_plainly
 
 ROWS, COLUMNS = 0, 1
 
@@ -31,7 +32,8 @@ class Kind:
 
     number: int
     cls: type
-    encode: Callable[[Any, str], Buffer]
+    encode: Callable[[Any, str], list[Buffer]]
+    """Its bytes, in pieces, so that what is large need not be copied."""
     decode: Callable[[Buffer], Any]
     split: Callable[[Any], tuple[Any, Any]]
     join: Callable[[list[Any]], Any]
@@ -40,6 +42,8 @@ class Kind:
     """Whether two can be joined."""
     small: int
     """Fewer records are joined with those of the next container before an operator takes them; 0: never."""
+    allocate: Callable[[int], memoryview]
+    """Memory that bytes of containers are read into."""
 
 
 def register_kind(kind: Kind) -> None:
@@ -51,8 +55,8 @@ def register_kind(kind: Kind) -> None:
     _by_type[kind.cls] = kind
 
 
-def encode_container(container: Container, where: str = "this job") -> tuple[int, Buffer]:
-    """The kind and the bytes of a container."""
+def encode_container(container: Container, where: str = "this job") -> tuple[int, list[Buffer]]:
+    """The kind and the bytes of a container, these in pieces."""
     kind = _kind_of(container)
     return kind.number, kind.encode(container, where)
 
@@ -66,6 +70,11 @@ def decode_container(number: int, buffer: Buffer) -> Container:
         raise ProtocolError(f"containers of kind {number} are not known here")
     container: Container = kind.decode(buffer)
     return container
+
+
+def allocate(size: int) -> memoryview:
+    """Memory to read a container into: that of columns, where there are any."""
+    return _by_number.get(COLUMNS, _by_number[ROWS]).allocate(size)
 
 
 def split_container(container: Container) -> tuple[Container, Container]:
@@ -114,4 +123,16 @@ def _chained(lists: list[list[Any]]) -> list[Any]:
 
 _by_number: dict[int, Kind] = {}
 _by_type: dict[type, Kind] = {}
-register_kind(Kind(ROWS, list, encode_rows, decode_rows, _halves, _chained, lambda one, other: True, small=0))
+register_kind(
+    Kind(
+        ROWS,
+        list,
+        lambda rows, where: [encode_rows(rows, where)],
+        decode_rows,
+        _halves,
+        _chained,
+        lambda one, other: True,
+        small=0,
+        allocate=allocate_plainly,
+    )
+)

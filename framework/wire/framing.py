@@ -5,11 +5,20 @@ A length above the limit is refused as soon as it is read, before anything of it
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from framework.errors import ProtocolError
 from framework.wire.codec import Buffer
 
 FRAME_BYTES_MAX = 16 * 1024 * 1024
 PREFIX_BYTES = 4
+LONG_BYTES = 64 * 1024
+"""Frames from this length on are read into memory of their own."""
+
+
+def allocate_plainly(size: int) -> memoryview:
+    """Memory for a long frame."""
+    return memoryview(bytearray(size))
 
 
 def prefix(body_bytes: int, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> bytes:
@@ -26,33 +35,60 @@ def frame(body: bytes, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> bytes:
 class FrameReader:
     """Bytes in as they come, bodies out as they are complete.
 
-    Whole frames are slices of what was fed, without a copy; only a frame that is not yet complete is gathered.
+    Whole frames are slices of what was fed, without a copy. A frame that is not yet complete is gathered; a long one in
+    memory of its own, which `room` offers to be written to directly.
     """
 
-    __slots__ = ("_frame_bytes_max", "_partial")
+    __slots__ = ("_allocate", "_frame_bytes_max", "_long", "_missing", "_partial")
 
-    def __init__(self, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(
+        self, *, frame_bytes_max: int = FRAME_BYTES_MAX, allocate: Callable[[int], memoryview] = allocate_plainly
+    ) -> None:
         self._frame_bytes_max = frame_bytes_max
+        self._allocate = allocate
         self._partial = bytearray()
+        self._long = memoryview(b"")
+        """The body of a long frame, of which so much is `_missing`."""
+        self._missing = 0
 
     @property
     def pending_bytes(self) -> int:
         """How much of an incomplete frame is held."""
-        return len(self._partial)
+        return len(self._long) - self._missing if self._missing else len(self._partial)
+
+    @property
+    def room(self) -> memoryview:
+        """Where the next bytes of a long frame go. Empty if there is none: hand them to `feed`."""
+        return self._long[-self._missing :] if self._missing else self._long[:0]
+
+    def wrote(self, count: int) -> list[Buffer]:
+        """So many bytes were written to `room`; the bodies that this completes."""
+        self._missing -= count
+        if self._missing:
+            return []
+        body, self._long = self._long, memoryview(b"")
+        return [body]
 
     def feed(self, data: bytes) -> list[Buffer]:
         """The bodies that `data` completes, in order. They stay valid: they are views of memory nobody else writes."""
         view = memoryview(data)
         bodies: list[Buffer] = []
-        start = self._complete(view, bodies) if self._partial else 0
+        start = 0
+        if self._missing:
+            start = self._fill(view, bodies)
+        elif self._partial:
+            start = self._complete(view, bodies)
         end = len(view)
         while end - start >= PREFIX_BYTES:
             body = start + PREFIX_BYTES
-            stop = body + self._length(view[start:body])
-            if stop > end:
+            length = self._length(view[start:body])
+            if body + length > end:
+                if length >= LONG_BYTES:
+                    self._begin_long(length)
+                    start = body + self._fill(view[body:], bodies)
                 break
-            bodies.append(view[body:stop])
-            start = stop
+            bodies.append(view[body : body + length])
+            start = body + length
         if start < end:
             self._partial += view[start:]
         return bodies
@@ -64,13 +100,30 @@ class FrameReader:
         partial += view[:taken]
         if len(partial) < PREFIX_BYTES:
             return taken
-        missing = PREFIX_BYTES + self._length(partial[:PREFIX_BYTES]) - len(partial)
+        length = self._length(partial[:PREFIX_BYTES])
+        if length >= LONG_BYTES:
+            self._partial = bytearray()
+            self._begin_long(length)
+            self._fill(memoryview(partial)[PREFIX_BYTES:], bodies)
+            return taken + self._fill(view[taken:], bodies)
+        missing = PREFIX_BYTES + length - len(partial)
         rest = view[taken : taken + missing]
         partial += rest
         if len(rest) == missing:
             bodies.append(memoryview(partial)[PREFIX_BYTES:])
             self._partial = bytearray()
         return taken + len(rest)
+
+    def _begin_long(self, length: int) -> None:
+        self._long = self._allocate(length)
+        self._missing = length
+
+    def _fill(self, view: memoryview, bodies: list[Buffer]) -> int:
+        """Move into the long frame what belongs to it; return how much that was."""
+        part = view[: self._missing]
+        self.room[: len(part)] = part
+        bodies += self.wrote(len(part))
+        return len(part)
 
     def _length(self, octets: memoryview | bytearray) -> int:
         length = int.from_bytes(octets, "big")

@@ -80,13 +80,18 @@ class _Kind:
     ABORT = 5
 
 
+Body: TypeAlias = list[Buffer]
+"""What one frame holds, in pieces, which need not be brought together to be written."""
+
+ALIGNMENT = 8
+"""A container begins at a multiple of this in a body, so that it can be used where it was read to."""
+
+
 def encode(message: Message, where: str = "this job") -> bytes:
     """The body of one frame. A `Data` that may exceed a frame goes through `encode_data` instead."""
     match message:
-        case Data(channel, time, container):
-            number, payload = encode_container(container, where)
-            header = encode_fields((channel, time))
-            return b"".join((bytes((_Kind.DATA, number, len(header))), header, payload))
+        case Data():
+            return b"".join(_data_body(message, where))
         case Progress(channel, sequence, changes):
             return _compose(_Kind.PROGRESS, channel, sequence, changes)
         case Built(dataflow, fingerprint):
@@ -102,14 +107,15 @@ def encode(message: Message, where: str = "this job") -> bytes:
             return _compose(kind, *fields)
 
 
-def encode_data(message: Data, where: str = "this job", *, frame_bytes_max: int = FRAME_BYTES_MAX) -> list[bytes]:
+def encode_data(message: Data, where: str = "this job", *, frame_bytes_max: int = FRAME_BYTES_MAX) -> list[Body]:
     """The bodies of as many frames as the records need, in order. One record that exceeds a frame raises."""
-    body = encode(message, where)
-    if len(body) <= frame_bytes_max:
+    body = _data_body(message, where)
+    size = sum(map(len, body))
+    if size <= frame_bytes_max:
         return [body]
     if len(message.container) < 2:
         raise RecordTooLarge(
-            f"{where} sent a record of {len(body)} bytes to another worker, and the limit is {frame_bytes_max}; "
+            f"{where} sent a record of {size} bytes to another worker, and the limit is {frame_bytes_max}; "
             f"send the parts of it as records of their own"
         )
     return [
@@ -117,6 +123,12 @@ def encode_data(message: Data, where: str = "this job", *, frame_bytes_max: int 
         for half in split_container(message.container)
         for body in encode_data(Data(message.channel, message.time, half), where, frame_bytes_max=frame_bytes_max)
     ]
+
+
+def encode_whole(message: Message, where: str = "this job") -> list[bytes]:
+    """The bodies of as many frames as a message needs, each in one piece."""
+    bodies = encode_data(message, where) if isinstance(message, Data) else [[encode(message)]]
+    return [b"".join(body) for body in bodies]
 
 
 def decode(body: Buffer) -> Message:
@@ -142,13 +154,21 @@ def decode(body: Buffer) -> Message:
     raise ProtocolError(f"no message of kind {kind} has such fields")
 
 
+def _data_body(message: Data, where: str) -> Body:
+    number, payload = encode_container(message.container, where)
+    header = encode_fields((message.channel, message.time))
+    head = bytes((_Kind.DATA, number, len(header))) + header
+    return [head + bytes(-len(head) % ALIGNMENT), *payload]
+
+
 def _decode_data(body: Buffer) -> Data:
     if len(body) < 3:
         raise ProtocolError("data without a header")
     start = 3 + body[2]
     match decode_value(body[3:start]):
         case [channel, time]:
-            return Data(checks.natural(channel), checks.time(time), decode_container(body[1], body[start:]))
+            container = decode_container(body[1], body[start + -start % ALIGNMENT :])
+            return Data(checks.natural(channel), checks.time(time), container)
     raise ProtocolError("data whose header is not a channel and a time")
 
 

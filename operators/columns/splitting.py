@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from routing.columns.compiled import inlined, kernel
-from routing.columns.keys import Array
+from routing.columns.memory import Array
 
 
 def words_between(offsets: Array, data: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from routing.columns.compiled import inlined
-from routing.columns.keys import Array
+from routing.columns.memory import Array
 
 # The words of an entry.
 PREFIX, KEY, LINKS, STATE = 0, 1, 2, 3

@@ -13,7 +13,8 @@ from framework.dataflow.pact import Channel, deliver
 from framework.membership import WorkerId
 from framework.progress.order import Time
 from routing.bins import Bins
-from routing.columns.keys import Array, KeyColumns
+from routing.columns.keys import KeyColumns
+from routing.columns.memory import Array
 from routing.columns.partition import divided, divided_by, part_of_bin, warm_up
 from routing.router import Router
 

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from routing.columns.compiled import kernel
-from routing.columns.keys import HASHES, Array, byte_strings
-from routing.columns.memory import WORD, address_of, copy_rest, empty, load_before, load_i64, store
+from routing.columns.keys import HASHES, byte_strings
+from routing.columns.memory import WORD, Array, address_of, copy_rest, empty, load_before, load_i64, store
 
 _STRINGS_BYTES_MAX = 2**31 - 16
 """Offsets of 32 bits go no further."""

@@ -14,7 +14,8 @@ import pyarrow as pa
 from framework.errors import ProtocolError
 from framework.wire.columns import decode_batch, encode_batch
 from routing.bins import BinId, Bins
-from routing.columns.keys import Array, KeyColumns, byte_strings, nulls_of
+from routing.columns.keys import KeyColumns, byte_strings, nulls_of
+from routing.columns.memory import Array
 from routing.columns.packing import validity
 from routing.columns.table import Table
 from routing.pending import Pending

@@ -14,7 +14,7 @@ import numpy as np
 from routing.bins import BinId, Bins
 from routing.columns.compiled import inlined, kernel
 from routing.columns.entries import bin_of, insert, remove, take_slot
-from routing.columns.keys import Array, Keys
+from routing.columns.keys import Keys
 from routing.columns.layout import (
     ARENA_FIRST,
     ARENA_TOP,
@@ -44,6 +44,7 @@ from routing.columns.layout import (
     size_of,
     used_max,
 )
+from routing.columns.memory import Array
 
 SLOTS_MIN, ENTRIES_MIN, ARENA_MIN = 1024, 512, 1024
 _GROWTH_SWEEP = 8

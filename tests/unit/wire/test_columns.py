@@ -11,14 +11,22 @@ from framework.wire.container import COLUMNS, decode_container, encode_container
 
 def test_a_batch_travels_with_its_schema() -> None:
     batch = pa.record_batch({"word": ["tea", None, ""], "count": pa.array([1, 2, 3], pa.int32())})
-    number, octets = encode_container(batch)
+    number, pieces = encode_container(batch)
     assert number == COLUMNS
-    assert decode_container(COLUMNS, octets) == batch
+    assert decode_container(COLUMNS, b"".join(pieces)) == batch
+
+
+def test_what_is_large_is_not_copied() -> None:
+    batch = pa.record_batch({"number": pa.array(range(100_000), pa.int64())})
+    _, pieces = encode_container(batch)
+    largest = pa.py_buffer(max(pieces, key=len))
+    assert largest.address == batch.column(0).buffers()[1].address
 
 
 def test_a_slice_travels_alone() -> None:
     batch = pa.record_batch({"number": list(range(100_000))})
-    _, octets = encode_container(batch.slice(10, 5))
+    _, pieces = encode_container(batch.slice(10, 5))
+    octets = b"".join(pieces)
     assert len(octets) < 1_000
     assert decode_container(COLUMNS, octets) == batch.slice(10, 5)
 

@@ -30,7 +30,7 @@ class Numbers:
 
 
 def test_rows_are_kind_zero() -> None:
-    number, octets = encode_container([("a", 1)])
+    number, [octets] = encode_container([("a", 1)])
     assert number == 0
     assert decode_container(0, octets) == [("a", 1)]
     assert split_container([1, 2, 3]) == ([1], [2, 3])
@@ -43,15 +43,16 @@ def test_another_kind_travels_by_its_own_functions(monkeypatch: pytest.MonkeyPat
         Kind(
             7,
             Numbers,
-            lambda value, where: value.octets,
+            lambda value, where: [value.octets],
             lambda buffer: Numbers(bytes(buffer)),
             lambda value: (Numbers(value.octets[:1]), Numbers(value.octets[1:])),
             lambda values: Numbers(b"".join(value.octets for value in values)),
             lambda one, other: one.octets[:1] == other.octets[:1],
             small=4,
+            allocate=lambda size: memoryview(bytearray(size)),
         )
     )
-    assert encode_container(Numbers(b"\x01\x02")) == (7, b"\x01\x02")
+    assert encode_container(Numbers(b"\x01\x02")) == (7, [b"\x01\x02"])
     decoded = decode_container(7, memoryview(b"\x01\x02"))
     assert isinstance(decoded, Numbers)
     assert decoded.octets == b"\x01\x02"

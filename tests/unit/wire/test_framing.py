@@ -41,6 +41,29 @@ def test_a_long_frame_is_refused_by_its_prefix_alone(cut: int) -> None:
     assert reader.pending_bytes <= 4
 
 
+@pytest.mark.parametrize("cut", [1, 4, 5, 1_000])
+def test_a_long_frame_is_written_where_it_stays(cut: int) -> None:
+    body, made = bytes(range(256)) * 1_000, list[memoryview]()
+
+    def allocate(size: int) -> memoryview:
+        made.append(memoryview(bytearray(size)))
+        return made[-1]
+
+    reader = FrameReader(allocate=allocate)
+    sent = frame(b"short") + frame(body) + frame(b"next")
+    bodies = reader.feed(sent[: 9 + cut])
+    rest = sent[9 + cut :]
+    while room := reader.room:
+        count = min(len(room), 70_000)
+        room[:count] = rest[:count]
+        rest = rest[count:]
+        bodies += reader.wrote(count)
+    bodies += reader.feed(rest)
+    assert list(map(bytes, bodies)) == [b"short", body, b"next"]
+    assert len(made) == 1
+    assert reader.pending_bytes == 0
+
+
 def test_many_small_frames_are_not_copied() -> None:
     stream = frame(b"x" * 10) * 1000
     bodies = FrameReader().feed(stream)

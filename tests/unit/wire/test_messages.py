@@ -10,6 +10,7 @@ from framework.progress.order import Product, Time
 from framework.wire.checks import TIME_DEPTH_MAX
 from framework.wire.codec import encode_value
 from framework.wire.messages import (
+    ALIGNMENT,
     REPORT_CHARS_MAX,
     Abort,
     Built,
@@ -69,7 +70,7 @@ def test_a_long_report_loses_its_middle() -> None:
 
 def test_large_data_is_split_in_order() -> None:
     rows = [("word" * 10, number) for number in range(1000)]
-    bodies = encode_data(Data(3, Product(1, 2), rows), frame_bytes_max=2_000)
+    bodies = [b"".join(pieces) for pieces in encode_data(Data(3, Product(1, 2), rows), frame_bytes_max=2_000)]
     parts = [decode(body) for body in bodies]
     assert max(map(len, bodies)) <= 2_000
     assert len(bodies) < 64
@@ -93,7 +94,8 @@ def body(kind: int, fields: object) -> bytes:
 
 def data_body(header: object, payload: bytes = b"\x92\x00\x91\x90", container: int = 0) -> bytes:
     packed = msgpack.packb(header)
-    return bytes((1, container, len(packed), *packed, *payload))
+    head = bytes((1, container, len(packed), *packed))
+    return head + bytes(-len(head) % ALIGNMENT) + payload
 
 
 @pytest.mark.parametrize(
