@@ -75,6 +75,16 @@ def _loading(kind: Any) -> Any:
 
 
 @_intrinsic
+def trailing_zeros(typing_context, word):
+    """How many bits of a word, from the lowest on, are zero; 64 if all are."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(0))
+
+    return types.int64(types.uint64), generate
+
+
+@_intrinsic
 def prefetch(typing_context, address):
     """Have what is at an address on its way from memory, if it can be."""
 
