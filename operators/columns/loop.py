@@ -178,7 +178,7 @@ class Shape:
         initial = self._put("initial", 16)
         if self.per_epoch:
             initial += f"\n{' ' * 16}ints[base + {len(self.state)}] = 0"
-        return _HEADER + self.fold.text + _LOOP.format(unpacked="\n".join(unpacked), initial=initial, step=self._step())
+        return loop_source(self.fold.text, unpacked="\n".join(unpacked), initial=initial, step=self._step())
 
     def _step(self) -> str:
         results = ["count", "keep", "after", *(f"output{number}" for number in range(self.fold.outputs_max))]
@@ -231,6 +231,12 @@ class Shape:
             else:
                 parts.append("None")
         return _tuple_or_one(parts)
+
+
+def loop_source(before: str, *, unpacked: str, initial: str, step: str) -> str:
+    """The source of a module with the function `apply`: what is taken out of arguments before the loop, what is done
+    for an entry that is new, and what for each record. `before` is source that these use."""
+    return _HEADER + before + _LOOP.format(unpacked=unpacked, initial=initial, step=step)
 
 
 def _tuple_or_one(parts: Sequence[str]) -> str:
