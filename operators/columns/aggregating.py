@@ -1,6 +1,6 @@
 """Aggregates compiled for columns: they are kept in whatever table they are given, and their results taken from it.
 
-What is compiled knows nothing of epochs: which entries of a table have changed in one is in `Changes`, one per table.
+What is compiled knows nothing of epochs: which entries of a table have changed in one is in its `Changes`.
 """
 
 from __future__ import annotations
@@ -18,37 +18,13 @@ from operators.columns.combining import Combined
 from operators.columns.loading import is_new, load
 from operators.columns.loop import Field
 from routing.bins import Bins
+from routing.columns.changes import Changes
 from routing.columns.compiled import compiling
 from routing.columns.keys import Array, KeyColumns, Keys, nulls_of, sealed
 from routing.columns.table import Table
 
-CHANGED_MIN = 1024
-"""How many changed entries there is room for at first."""
-
 _NOT_GIVEN = np.zeros(0, np.bool_)
 _NO_NULLS = sealed(np.zeros(0, np.bool_))
-
-
-class Changes:
-    """Which entries of a table have changed since this was last asked."""
-
-    def __init__(self, *, serial: int = 1, room: int = CHANGED_MIN) -> None:
-        self.serial = serial
-        """What an entry is marked with when it is noted; entries begin with 0. With 0, nothing is noted."""
-        self.rows = np.empty(room, np.int64)
-        self.count = 0
-
-    def grow(self) -> None:
-        """Have room for more."""
-        self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
-
-    def take(self) -> Array:
-        """The entries; the next ones are noted anew."""
-        taken = self.rows[: self.count]
-        self.rows = np.empty(max(CHANGED_MIN, min(len(self.rows), 4 * self.count)), np.int64)
-        self.serial += 1
-        self.count = 0
-        return taken
 
 
 _UNNOTED = Changes(serial=0, room=0)

@@ -63,7 +63,7 @@ class _Running:
     """Aggregates over all that has come so far, in one table: a `Folding`."""
 
     def __init__(self, compiled: CompiledAggregates, *, per_epoch: bool) -> None:
-        from operators.columns.aggregating import Changes
+        from routing.columns.changes import Changes
 
         self.per_epoch = per_epoch
         self.output = compiled.output

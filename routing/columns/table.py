@@ -116,8 +116,9 @@ class Table:
             self._old = np.zeros(0, np.uint64)
 
     def warm_up(self) -> None:
-        """Compile what `settle` calls; the rest is called by whoever tries a key out."""
+        """Compile what `settle` and `entries` call; the rest is called by whoever tries a key out."""
         _sweep(self.view(), 0)
+        _list(self.view(), np.zeros(len(self), np.int64))
 
     def install(self, keys: Keys, states: Array) -> None:
         """Put in keys that are not there, with their states, a row of words each."""
@@ -137,6 +138,16 @@ class Table:
         if not self._meta[COUNT]:
             self._clear()
 
+    def entries(self) -> Array:
+        """All that there are."""
+        count = int(self._meta[COUNT])
+        if count == self._meta[TOP]:
+            return np.arange(count)
+        found = np.empty(count, np.int64)
+        _list(self.view(), found)
+        found.sort()  # memory is read in its own order
+        return found
+
     def gather(self, entries: Array) -> tuple[Array, Array, Array]:
         """Offsets and bytes of the keys of entries, and which are null."""
         offsets, nulls = np.zeros(len(entries) + 1, np.int64), np.zeros(len(entries), np.bool_)
@@ -153,6 +164,11 @@ class Table:
     def forget(self, entries: Array, hashes: Array) -> None:
         """Remove entries, whose keys have these hashes."""
         _forget(self.view(), entries, hashes)
+
+    def bins_in_use(self) -> Array:
+        """Of each bin, whether it holds anything."""
+        used: Array = self._counts > 0
+        return used
 
     def keys_per_bin(self) -> dict[BinId, int]:
         """The bins that hold anything, with their numbers of keys."""
@@ -199,6 +215,17 @@ def _install(view, first, hashes, offsets, data, nulls, states):
         for word in range(states.shape[1]):
             view.entries[PAD + entry * width + STATE + word] = states[row, word]
     return len(hashes)
+
+
+@kernel
+def _list(view, found):
+    width, at = view.meta[WIDTH], 0
+    for bin_id in range(len(view.heads)):
+        entry = view.heads[bin_id]
+        while entry != NONE:
+            found[at] = entry
+            at += 1
+            entry = np.int64(view.entries[PAD + entry * width + LINKS] >> HALF)
 
 
 @kernel
