@@ -16,6 +16,8 @@ from typing import Literal
 
 import pyarrow as pa
 
+from framework.errors import UserError
+
 Typed = Callable[[pa.DataType], pa.DataType]
 
 
@@ -28,13 +30,16 @@ class Aggregate:
 
     column: str | None
     state: Sequence[Typed]
-    """The type of each part of the state, from that of the column. All of it is 0 at first."""
+    """The type of each part of the state, from that of the column. All of it is 0 at first.
+
+    A part that is bytes of a fixed size, whole words of them, is changed in place: its name stands for its address.
+    """
     update: Sequence[str]
     """Run for each value that is not null, after it was counted."""
     result: str
     type: Typed
-    of: Literal["numbers", "nothing"] = "numbers"
-    """What `v` is: the value, which must be a number, or nothing, for a column of whatever type."""
+    of: Literal["numbers", "hashes", "nothing"] = "numbers"
+    """What `v` is: the value, which must be a number; its hash as a key; or nothing, for a column of whatever type."""
     is_count: bool = False
     """Whether the result stands also if there was no value; else it is null then."""
 
@@ -94,3 +99,26 @@ def first(column: str) -> Aggregate:
 def last(column: str) -> Aggregate:
     """The last value of a column, in the order of times."""
     return Aggregate(column, (_itself,), ("a = v",), "a", _itself)
+
+
+def approx_distinct(column: str, error: float = 0.05) -> Aggregate:
+    """About how many different values a column, of any type that a key can have, has.
+
+    `error` is the standard error, relative to the number: two of three times it is off by less. Small numbers are
+    nearly exact. The state of a key takes from `1 / error**2` bytes on: it is a HyperLogLog sketch.
+    """
+    from routing.columns.registers import BITS_MAX, bits_for
+
+    if not 0 < error < 1 or bits_for(error) > BITS_MAX:
+        raise UserError(f"approx_distinct({column!r}) received error={error!r}; it is from 0.005 to less than 1")
+    bits = bits_for(error)
+    registers = pa.binary(2**bits)
+    return Aggregate(
+        column,
+        (_whole, _whole, lambda _: registers),
+        (f"a, b = noted(c, v, {bits}, a, b)",),
+        f"estimated({bits}, a, b)",
+        _whole,
+        of="hashes",
+        is_count=True,
+    )

@@ -20,7 +20,7 @@ from operators.columns.loop import Field
 from routing.bins import Bins
 from routing.columns.changes import Changes
 from routing.columns.compiled import compiling
-from routing.columns.keys import Array, KeyColumns, Keys, nulls_of, sealed
+from routing.columns.keys import Array, KeyColumn, KeyColumns, Keys, nulls_of, sealed
 from routing.columns.table import Table
 
 _NOT_GIVEN = np.zeros(0, np.bool_)
@@ -59,6 +59,7 @@ class CompiledAggregates:
         self._key = key
         self._fields = [Field(field.name, field.type) for field in combined.results]
         self._nullable = combined.can_be_null
+        self._reads = [_reader(combined.schema.field(column), of) for column, of in combined.inputs]
         self.state = combined.state
         self.state_words = combined.state_words
         self.output = pa.schema([*key.schema, *combined.results])
@@ -80,7 +81,7 @@ class CompiledAggregates:
         return Records(
             batch,
             keys,
-            tuple(_array(batch.column(name)) for name in self._combined.numbers),
+            tuple(read(batch) for read in self._reads),
             tuple(nulls_of(column) if column.null_count else _NO_NULLS for column in columns),
         )
 
@@ -153,6 +154,14 @@ class CompiledAggregates:
         else:
             self.note(table, records, Changes())
             self.results(table, np.zeros(0, np.int64))
+
+
+def _reader(field: pa.Field, of: str) -> Callable[[pa.RecordBatch], Array]:
+    """From a batch to the numbers of a column, or its hashes: those that its values have as keys."""
+    if of == "numbers":
+        return lambda batch: _array(batch.column(field.name))
+    key = KeyColumn.of(field)
+    return lambda batch: sealed(key.hashes(key.plain(batch.column(field.name))))
 
 
 def _array(column: pa.Array) -> Array:

@@ -17,7 +17,8 @@ from framework.errors import GraphError
 from operators.columns import casts
 from operators.columns.aggregates import Aggregate
 from operators.columns.loop import Field, loop_source, numbers
-from routing.columns.keys import check_columns
+from routing.columns import registers
+from routing.columns.keys import KeyColumn, check_columns
 from routing.columns.layout import words_in
 
 _RESULTS = """
@@ -59,7 +60,11 @@ class Combined:
             raise GraphError(f"{where} has nothing to keep; name an aggregate, as in {{'count': count()}}")
         combined = Combined(schema, aggregates, per_record)
         check_columns(schema, combined.columns, where)
-        numbers(pa.schema([schema.field(column) for column in combined.numbers]), "column")
+        for column, of in combined.inputs:
+            if of == "numbers":
+                numbers(pa.schema([schema.field(column)]), "column")
+            else:
+                KeyColumn.of(schema.field(column))
         return combined
 
     @property
@@ -68,10 +73,10 @@ class Combined:
         return list(dict.fromkeys(one.column for one in self.aggregates.values() if one.column is not None))
 
     @property
-    def numbers(self) -> list[str]:
-        """Those whose values are."""
-        of_values = [one for one in self.aggregates.values() if one.of == "numbers"]
-        return list(dict.fromkeys(one.column for one in of_values if one.column is not None))
+    def inputs(self) -> list[tuple[str, str]]:
+        """The arrays that the loop takes, each once: the numbers of a column, or its hashes."""
+        of_values = [one for one in self.aggregates.values() if one.of != "nothing"]
+        return list(dict.fromkeys((one.column, one.of) for one in of_values if one.column is not None))
 
     @property
     def results(self) -> pa.Schema:
@@ -83,9 +88,8 @@ class Combined:
         """What is kept of a key."""
         fields = [pa.field("n", pa.int64())] if self._counts_records else []
         fields += [pa.field(f"n{index}", pa.int64()) for index in range(len(self.columns))]
-        for number, aggregate in enumerate(self.aggregates.values()):
-            for part, typed in zip("abc", aggregate.state, strict=False):
-                fields.append(pa.field(f"{part}{number}", typed(self._type(aggregate))))
+        for number in range(len(self.aggregates)):
+            fields += self._parts(number)
         return pa.schema(fields)
 
     @property
@@ -106,13 +110,14 @@ class Combined:
         outs += [
             f"missing{index} = outs[{len(self.aggregates) + number}]" for number, index in enumerate(self.can_be_null)
         ]
-        inputs = [f"value{index} = values[{index}]" for index in range(len(self.numbers))]
+        inputs = [f"value{index} = values[{index}]" for index in range(len(self.inputs))]
+        inputs.append("begin = view.entries.ctypes.data")
         for index in range(len(self.columns)):
-            inputs.append(f"mask{index} = values[{len(self.numbers) + index}]")
+            inputs.append(f"mask{index} = values[{len(self.inputs) + index}]")
             inputs.append(f"some{index} = len(mask{index}) > 0")
         initial = [f"for word in range({self.state_words}):", "    ints[base + word] = 0"]
         loop = loop_source(
-            f"from {casts.__name__} import added\n",
+            f"from {casts.__name__} import added\nfrom {registers.__name__} import estimated, noted\n",
             unpacked=_indented(4, [*(outs if self.per_record else []), *inputs]),
             initial=_indented(16, initial),
             step=self._step(),
@@ -147,7 +152,7 @@ class Combined:
         for number, aggregate in enumerate(self.aggregates.values()):
             if aggregate.column == column:
                 yield from (self._text(line, number, aggregate) for line in aggregate.update)
-                changed += [f"{part}{number}" for part, _ in zip("abc", aggregate.state, strict=False)]
+                changed += [field.name for field in self._parts(number)]
         for field in (self.state.field(name) for name in changed):
             if one := _number(field):
                 yield f"{one.array}[base + {places[field.name]}] = {one.cast}({field.name})"
@@ -173,6 +178,12 @@ class Combined:
         """The word behind the state: in which epoch an entry was last noted as changed."""
         return sum(words_in(field.type) for field in self.state)
 
+    def _parts(self, number: int) -> list[pa.Field]:
+        """What an aggregate keeps."""
+        aggregate = list(self.aggregates.values())[number]
+        parts = zip("abc", aggregate.state, strict=False)
+        return [pa.field(f"{part}{number}", typed(self._type(aggregate))) for part, typed in parts]
+
     def _places(self) -> dict[str, int]:
         """The first word of each part of the state."""
         places, at = {}, 0
@@ -184,14 +195,20 @@ class Combined:
     def _type(self, aggregate: Aggregate) -> pa.DataType:
         return pa.null() if aggregate.column is None else self.schema.field(aggregate.column).type
 
+    def _widening(self, aggregate: Aggregate) -> str:
+        return Field(str(aggregate.column), self._type(aggregate)).widening
+
     def _text(self, line: str, number: int, aggregate: Aggregate) -> str:
         """A line of an aggregate, in which its own names are told apart from those of the others."""
-        names = {"delta": f"delta{number}", "n": "n", **{part: f"{part}{number}" for part in "abc"}}
+        names = {"delta": f"delta{number}", "n": "n"}
+        for part, field in zip("abc", self._parts(number), strict=False):
+            in_place = pa.types.is_fixed_size_binary(field.type)
+            names[part] = f"(begin + 8 * (base + {self._places()[field.name]}))" if in_place else field.name
         if aggregate.column is not None:
             names["n"] = f"n{self.columns.index(aggregate.column)}"
-        if aggregate.column is not None and aggregate.of == "numbers":
-            field = self.schema.field(aggregate.column)
-            names["v"] = f"{Field(field.name, field.type).widening}(value{self.numbers.index(field.name)}[row])"
+            if aggregate.of != "nothing":
+                value = f"value{self.inputs.index((aggregate.column, aggregate.of))}[row]"
+                names["v"] = value if aggregate.of == "hashes" else f"{self._widening(aggregate)}({value})"
         return re.sub(r"\b(v|a|b|c|n|delta)\b", lambda found: names[found[1]], line)
 
 

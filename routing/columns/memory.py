@@ -34,7 +34,9 @@ def load_u64(typing_context, address):
 
 
 @_intrinsic
-def _load_u8(typing_context, address):
+def load_u8(typing_context, address):
+    """The byte at an address."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
         return builder.zext(builder.load(pointer), ir.IntType(64))
@@ -52,6 +54,28 @@ def store_u64(typing_context, address, word):
         return context.get_dummy_value()
 
     return types.void(types.int64, types.uint64), generate
+
+
+@_intrinsic
+def store_u8(typing_context, address, octet):
+    """Write a byte at an address: the last one of a word."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        builder.store(builder.trunc(arguments[1], ir.IntType(8)), pointer)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@_intrinsic
+def trailing_zeros(typing_context, word):
+    """How many zeros a word, which is not 0, ends with."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return types.int64(types.uint64), generate
 
 
 @_intrinsic
@@ -79,5 +103,5 @@ def load_up_to_8(address, size, end):
         return word
     word = np.uint64(0)
     for byte in range(min(size, 8)):
-        word |= _load_u8(address + byte) << np.uint64(8 * byte)
+        word |= load_u8(address + byte) << np.uint64(8 * byte)
     return word
