@@ -43,6 +43,7 @@ from routing.columns.layout import (
     View,
     size_of,
 )
+from routing.columns.memory import store_u64
 
 SLOTS_MIN, ENTRIES_MIN, ARENA_MIN = 1024, 512, 1024
 _GROWTH_SWEEP = 8
@@ -152,9 +153,9 @@ class Table:
         """Offsets and bytes of the keys of entries, and which are null."""
         offsets, nulls = np.zeros(len(entries) + 1, np.int64), np.zeros(len(entries), np.bool_)
         _gather_sizes(self.view(), entries, offsets, nulls)
-        data = np.empty(offsets[-1], np.uint8)
+        data = np.empty(offsets[-1] + 8, np.uint8)
         _gather_bytes(self.view(), entries, offsets, data)
-        return offsets, data, nulls if nulls.any() else nulls[:0]
+        return offsets, data[: offsets[-1]], nulls if nulls.any() else nulls[:0]
 
     def words(self, entries: Array, index: int) -> Array:
         """One word of the states of entries."""
@@ -299,6 +300,14 @@ def _gather_sizes(view, entries, offsets, nulls):
 
 @kernel
 def _gather_bytes(view, entries, offsets, data):
-    width = view.meta[WIDTH]
+    """Copy keys, whole words at a time: what is written behind one is written over by the next."""
+    width, to = view.meta[WIDTH], data.ctypes.data
     for row in range(len(entries)):
-        _copy_key(view, PAD + entries[row] * width, data, offsets[row])
+        base = PAD + entries[row] * width
+        size = offsets[row + 1] - offsets[row]
+        if size > 0:
+            store_u64(to + offsets[row], view.entries[base + PREFIX])
+        if size > 8:
+            place = np.int64(view.entries[base + KEY] & LOW) + 1
+            for word in range(1, (size + 7) // 8):
+                store_u64(to + offsets[row] + 8 * word, view.arena[place + word])
