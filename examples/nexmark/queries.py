@@ -112,7 +112,7 @@ def q5(house: House, keep: Keep, settings: Settings) -> Stream[HotItem]:
     slide_ms = settings.hot_items_slide_ms
     bids = house.bids.map(lambda bid: (bid.auction, window_end(bid.date_time, slide_ms)))
     counts = _sliding_counts(bids, keep, settings)
-    hottest = _highest(counts, keep, settings, key=_first, name="hottest of all")
+    hottest = highest(counts, keep, settings, key=_first, name="hottest of all")
     return hottest.map(lambda hot: HotItem(hot[0], auction=hot[2], bids=hot[1]))
 
 
@@ -126,9 +126,9 @@ def q7(house: House, keep: Keep, settings: Settings) -> Stream[HighestBid]:
     """Highest bid: in each tumbling window, the bids at the highest price."""
     size_ms = settings.highest_bid_ms
     bids = house.bids.map(lambda bid: (window_end(bid.date_time, size_ms), bid.price, (bid.auction, bid.bidder)))
-    of_bins = _highest(bids, keep, settings, key=lambda row: row[2][0], name="highest of bins")
-    highest = _highest(of_bins, keep, settings, key=_first, name="highest of all")
-    return highest.map(lambda row: HighestBid(row[0], auction=row[2][0], bidder=row[2][1], price=row[1]))
+    of_bins = highest(bids, keep, settings, key=lambda row: row[2][0], name="highest of bins")
+    of_all = highest(of_bins, keep, settings, key=_first, name="highest of all")
+    return of_all.map(lambda row: HighestBid(row[0], auction=row[2][0], bidder=row[2][1], price=row[1]))
 
 
 def q8(house: House, keep: Keep, settings: Settings) -> Stream[NewSeller]:
@@ -267,7 +267,7 @@ Ranked = tuple[int, int, Any]
 """The end of a window, how high something ranks in it, and what that is."""
 
 
-def _highest(
+def highest(
     stream: Stream[Ranked], keep: Keep, settings: Settings, *, key: Callable[[Any], Any], name: str
 ) -> Stream[Ranked]:
     """Of each bin, what ranks highest in a window, in the epoch of its end; overall if the end is the key.

@@ -2,6 +2,7 @@
 
     python -m examples.nexmark.run -n 2                               # all queries, two processes
     python -m examples.nexmark.run -n 2 --query q5 --events 200000    # one of them, longer
+    python -m examples.nexmark.run -n 2 --columns                     # those that there are on columns
 
 Each worker makes its slice of the stream beforehand; the seconds are those from the first event sent to the last answer
 received. Worker 0 sends the commands. After the run it gathers all answers, compares them, and prints a line per query.
@@ -16,15 +17,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from examples.nexmark import oracle
+from examples.nexmark import columns, oracle
 from examples.nexmark.events import Auction, Bid, Event, Person
 from examples.nexmark.generator import Generator
 from examples.nexmark.queries import QUERIES, House, Keep
 from examples.nexmark.semantics import Settings
+from framework.dataflow.scope import Scope
 from framework.launch.config import add_flags
 from framework.membership import WorkerId
 from framework.progress.order import Time
-from operators import BinOptions, ControlInput, Extracted, Input, Probe, Worker, execute_from_args, to_stream
+from operators import BinOptions, ControlInput, Extracted, Input, Probe, Stream, Worker, execute_from_args, to_stream
+from operators.columns import ColumnInput, Columns
 from routing.bins import BinId
 from routing.commands import Instruction, Map, Move
 from routing.forwarder import Report
@@ -44,6 +47,7 @@ class Run:
     generator: Generator
     settings: Settings
     bins: int
+    on_columns: bool
 
 
 @dataclass(slots=True)
@@ -81,27 +85,51 @@ def main(worker: Worker, run: Run) -> None:
 
 def answer(worker: Worker, query: str, epochs: list[list[Event]], run: Run) -> tuple[Extracted[Any], Moved, float]:
     """Run a query; return this worker's answers, how many bins left it, and the seconds it took."""
-    people, auctions, bids = Input[Person]("people"), Input[Auction]("auctions"), Input[Bid]("bids")
-    control, probe, moved = ControlInput(), Probe(), Moved()
+    feed, control, probe, moved = Feed(epochs, on_columns=run.on_columns), ControlInput(), Probe(), Moved()
     with worker.dataflow(query) as scope:
-        house = House(people.stream(scope), auctions.stream(scope), bids.stream(scope))
         keep = Keep(control.stream(scope).broadcast(), BinOptions(run.bins, report=moved.report))
-        answers = QUERIES[query](house, keep, run.settings).probe(probe).extract()
+        answers = feed.answers(query, scope, keep, run.settings).probe(probe).extract()
 
     commands = migrations(len(epochs), run.bins, worker.peers) if worker.index == 0 else {}
     started_s = time.monotonic()
-    for epoch, events in enumerate(epochs):
+    for epoch in range(len(epochs)):
         if epoch in commands:
             control.send(*commands[epoch])
         control.advance_to(epoch + 1)
-        people.send_batch([event for event in events if isinstance(event, Person)])
-        auctions.send_batch([event for event in events if isinstance(event, Auction)])
-        bids.send_batch([event for event in events if isinstance(event, Bid)])
-        for input in (people, auctions, bids):
-            input.advance_to(epoch + 1)
-        worker.step_while(lambda: probe.less_than(people.time - EPOCHS_AHEAD_MAX))
+        feed.send(epoch)
+        worker.step_while(lambda: probe.less_than(feed.people.time - EPOCHS_AHEAD_MAX))
     worker.complete()
     return answers, moved, time.monotonic() - started_s
+
+
+class Feed:
+    """Events, epoch by epoch, by kind; bids as rows, or as columns that are made beforehand."""
+
+    def __init__(self, epochs: list[list[Event]], *, on_columns: bool) -> None:
+        self.people, self._auctions = Input[Person]("people"), Input[Auction]("auctions")
+        self._bids = ColumnInput(columns.BID, "bids") if on_columns else Input[Bid]("bids")
+        self._epochs = epochs
+        self._batches = [columns.bids_of(events) for events in epochs] if on_columns else []
+
+    def answers(self, query: str, scope: Scope, keep: Keep, settings: Settings) -> Stream[Any] | Columns:
+        """The answers to a query about what is sent."""
+        people, auctions = self.people.stream(scope), self._auctions.stream(scope)
+        if isinstance(self._bids, ColumnInput):
+            house = columns.ColumnsHouse(people, auctions, self._bids.stream(scope))
+            return columns.QUERIES[query](house, keep, settings)
+        return QUERIES[query](House(people, auctions, self._bids.stream(scope)), keep, settings)
+
+    def send(self, epoch: int) -> None:
+        """Send all of an epoch, which is complete then."""
+        events = self._epochs[epoch]
+        self.people.send_batch([event for event in events if isinstance(event, Person)])
+        self._auctions.send_batch([event for event in events if isinstance(event, Auction)])
+        if isinstance(self._bids, ColumnInput):
+            self._bids.send(self._batches[epoch])
+        else:
+            self._bids.send_batch([event for event in events if isinstance(event, Bid)])
+        for input in (self.people, self._auctions, self._bids):
+            input.advance_to(epoch + 1)
 
 
 def migrations(epochs: int, bins: int, workers: int) -> dict[int, list[Instruction]]:
@@ -139,6 +167,7 @@ class AnswersDiffer(Exception):
 
 def read_arguments() -> Run:
     parser = argparse.ArgumentParser(description="Run NEXMark queries while bins move, and check every epoch.")
+    parser.add_argument("--columns", action="store_true", help=f"on columns: {', '.join(columns.QUERIES)}")
     parser.add_argument("--query", choices=[*QUERIES, "all"], default="all", help="which one (all)")
     parser.add_argument("--events", type=int, default=20_000, metavar="N", help="how many events (20000)")
     parser.add_argument("--rate", type=int, default=1000, metavar="N", help="events per second of event time (1000)")
@@ -149,12 +178,16 @@ def read_arguments() -> Run:
     flags = parser.parse_args()
     if min(flags.events, flags.rate, flags.epoch_ms) < 1:
         parser.error("--events, --rate and --epoch-ms are at least 1")
+    there = columns.QUERIES if flags.columns else QUERIES
+    if flags.query != "all" and flags.query not in there:
+        parser.error(f"{flags.query} is not on columns; {', '.join(there)} are")
     return Run(
-        queries=list(QUERIES) if flags.query == "all" else [flags.query],
+        queries=list(there) if flags.query == "all" else [flags.query],
         events=flags.events,
         generator=Generator(seed=flags.seed, events_per_s=flags.rate),
         settings=Settings(epoch_ms=flags.epoch_ms),
         bins=flags.bins,
+        on_columns=flags.columns,
     )
 
 

@@ -1,6 +1,8 @@
-"""What can be kept of the values of a key without writing a fold: for `stateful_aggregate`.
+"""What can be kept of the values of a key without writing a fold: for `stateful_aggregate` and windows.
 
     sales.stateful_aggregate({"sold": count(), "revenue": sum("cents"), "dearest": max("cents")}, key="product")
+
+Nulls are left out, as in SQL: an aggregate over values is null until there was one, and a count of them is 0.
 
 Sums of integers have 64 bits, and raise rather than overflow. NaN counts for `min` and `max` only if there is nothing
 else. `variance` is that of a sample, and NaN for a single value.
@@ -10,22 +12,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import pyarrow as pa
+
+from framework.errors import UserError
 
 Typed = Callable[[pa.DataType], pa.DataType]
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """How values become one: source in which `v` is a value, `n` how many there were, and `a`, `b`, … the state."""
+    """How values become one: source in which `v` is a value, `n` how many there were, and `a`, `b`, … the state.
+
+    Without a column there is no `v`, and `n` is how many records there were.
+    """
 
     column: str | None
     state: Sequence[Typed]
-    """The type of each part of the state, from that of the column."""
+    """The type of each part of the state, from that of the column. All of it is 0 at first.
+
+    A part that is bytes of a fixed size, whole words of them, is changed in place: its name stands for its address.
+    """
     update: Sequence[str]
+    """Run for each value that is not null, after it was counted."""
     result: str
     type: Typed
+    of: Literal["numbers", "hashes", "nothing"] = "numbers"
+    """What `v` is: the value, which must be a number; its hash as a key; or nothing, for a column of whatever type."""
+    is_count: bool = False
+    """Whether the result stands also if there was no value; else it is null then."""
 
 
 def _itself(kind: pa.DataType) -> pa.DataType:
@@ -36,13 +52,17 @@ def _float(kind: pa.DataType) -> pa.DataType:
     return pa.float64()
 
 
+def _whole(kind: pa.DataType) -> pa.DataType:
+    return pa.int64()
+
+
 def _widest(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if pa.types.is_floating(kind) else pa.int64()
 
 
-def count() -> Aggregate:
-    """How many records there were."""
-    return Aggregate(None, (), (), "n", lambda _: pa.int64())
+def count(column: str | None = None) -> Aggregate:
+    """How many records there were; or, of a column of any type, how many values that are not null."""
+    return Aggregate(column, (), (), "n", _whole, of="nothing", is_count=True)
 
 
 def sum(column: str) -> Aggregate:
@@ -62,7 +82,7 @@ def max(column: str) -> Aggregate:
 
 def mean(column: str) -> Aggregate:
     """The mean of a column."""
-    return Aggregate(column, (_float,), ("a += v",), "a / n", _float)
+    return Aggregate(column, (_float,), ("a += v",), "a / n if n > 0 else 0.0", _float)
 
 
 def variance(column: str) -> Aggregate:
@@ -79,3 +99,26 @@ def first(column: str) -> Aggregate:
 def last(column: str) -> Aggregate:
     """The last value of a column, in the order of times."""
     return Aggregate(column, (_itself,), ("a = v",), "a", _itself)
+
+
+def approx_distinct(column: str, error: float = 0.05) -> Aggregate:
+    """About how many different values a column, of any type that a key can have, has.
+
+    `error` is the standard error, relative to the number: two of three times it is off by less. Small numbers are
+    nearly exact. The state of a key takes from `1 / error**2` bytes on: it is a HyperLogLog sketch.
+    """
+    from routing.columns.registers import BITS_MAX, bits_for
+
+    if not 0 < error < 1 or bits_for(error) > BITS_MAX:
+        raise UserError(f"approx_distinct({column!r}) received error={error!r}; it is from 0.005 to less than 1")
+    bits = bits_for(error)
+    registers = pa.binary(2**bits)
+    return Aggregate(
+        column,
+        (_whole, _whole, lambda _: registers),
+        (f"a, b = noted(c, v, {bits}, a, b)",),
+        f"estimated({bits}, a, b)",
+        _whole,
+        of="hashes",
+        is_count=True,
+    )

@@ -111,10 +111,15 @@ class Field:
             return "as_bool"
         return "as_float64" if pa.types.is_floating(self.type) else "as_int64"
 
-    @property
-    def load(self) -> str:
-        """The function that reads a word of a state."""
-        return "load_f64" if self.cast == "as_float64" else "load_i64"
+    def read(self, address: str) -> str:
+        """Source that reads its word of a state."""
+        if self.cast == "as_float64":
+            return f"load_f64({address})"
+        return f"load_i64({address})" + (" != 0" if self.cast == "as_bool" else "")
+
+    def write(self, address: str, value: str) -> str:
+        """Source that writes its word of a state."""
+        return f"store({address}, np.int64({value}))" if self.cast == "as_bool" else f"store({address}, {value})"
 
     @property
     def takes(self) -> tuple[type, ...]:
@@ -181,7 +186,7 @@ class Shape:
         initial = self._put("initial", 16)
         if self.per_epoch:
             initial += f"\n{' ' * 16}store(state + {8 * len(self.state)}, 0)"
-        return _HEADER + self.fold.text + _LOOP.format(unpacked="\n".join(unpacked), initial=initial, step=self._step())
+        return loop_source(self.fold.text, unpacked="\n".join(unpacked), initial=initial, step=self._step())
 
     def _step(self) -> str:
         results = ["count", "keep", "after", *(f"output{number}" for number in range(self.fold.outputs_max))]
@@ -197,15 +202,12 @@ class Shape:
         )
 
     def _read(self, index: int, field: Field) -> str:
-        word = f"{field.load}(state + {8 * index})" + (" != 0" if field.cast == "as_bool" else "")
+        word = field.read(f"state + {8 * index}")
         return f"(initial[{index}] if gone else {word})" if self.per_epoch else word
 
     def _put(self, source: str, indent: int) -> str:
-        lines = []
-        for index, field in enumerate(self.state):
-            value = f"np.int64({source}[{index}])" if field.cast == "as_bool" else f"{source}[{index}]"
-            lines.append(f"{' ' * indent}store(state + {8 * index}, {value})")
-        return "\n".join(lines)
+        writes = [field.write(f"state + {8 * index}", f"{source}[{index}]") for index, field in enumerate(self.state)]
+        return "\n".join(" " * indent + write for write in writes)
 
     def _store_each(self) -> list[str]:
         lines = []
@@ -241,6 +243,12 @@ class Shape:
             else:
                 parts.append("None")
         return _tuple_or_one(parts)
+
+
+def loop_source(before: str, *, unpacked: str, initial: str, step: str) -> str:
+    """The source of a module with the function `apply`: what is taken out of arguments before the loop, what is done
+    for an entry that is new, and what for each record. `before` is source that these use."""
+    return _HEADER + before + _LOOP.format(unpacked=unpacked, initial=initial, step=step)
 
 
 def _tuple_or_one(parts: Sequence[str]) -> str:

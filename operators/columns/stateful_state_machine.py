@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 
@@ -16,11 +16,11 @@ from routing.options import BinOptions
 from routing.pending import Pending
 
 if TYPE_CHECKING:
-    from operators.columns.fold import CompiledFold
     from operators.columns.stream import Columns
     from operators.fold import Fold
     from operators.stream import Stream
-    from routing.columns.keys import KeyColumns
+    from routing.columns.keys import KeyColumns, Keys
+    from routing.columns.table import Table
 
 
 def stateful_state_machine(
@@ -102,9 +102,31 @@ def is_per_epoch(emit: str, where: str) -> bool:
     return emit == "epoch"
 
 
+class Folding(Protocol):
+    """What is compiled, for the keys of one table: a fold, or aggregates."""
+
+    @property
+    def per_epoch(self) -> bool:
+        """Whether outputs come at the end of an epoch."""
+
+    @property
+    def output(self) -> pa.Schema:
+        """What comes out."""
+
+    @property
+    def state_words(self) -> int:
+        """How many words an entry's state takes."""
+
+    def apply(self, table: Table, batch: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
+        """Apply a batch to `table`; what comes out, if it comes out per record."""
+
+    def finish_epoch(self, table: Table) -> pa.RecordBatch:
+        """What comes out at the end of an epoch; another begins."""
+
+
 def place_fold(
     columns: Columns,
-    fold: CompiledFold,
+    fold: Folding,
     key: KeyColumns,
     state: pa.Schema,
     *,
@@ -130,7 +152,7 @@ def place_fold(
 class StateMachine:
     """A compiled fold as the logic of a host."""
 
-    def __init__(self, fold: CompiledFold, key: KeyColumns, state: pa.Schema, options: BinOptions) -> None:
+    def __init__(self, fold: Folding, key: KeyColumns, state: pa.Schema, options: BinOptions) -> None:
         from routing.columns.shelf import TableShelf
         from routing.columns.table import Table
 

@@ -16,8 +16,10 @@ from operators.broadcast import broadcast
 from operators.capture import capture
 from operators.columns.moving import concat, exchange, exchange_by, partition
 from operators.columns.per_batch import filter, flat_map, map
+from operators.columns.sliding_window import sliding_window
 from operators.columns.stateful_aggregate import stateful_aggregate
 from operators.columns.stateful_state_machine import stateful_state_machine
+from operators.columns.tumbling_window import tumbling_window
 from operators.enter import enter
 from operators.exchange import deal
 from operators.extract import Extracted
@@ -61,6 +63,8 @@ class Columns:
     # On bins that can move between workers
     stateful_state_machine = stateful_state_machine
     stateful_aggregate = stateful_aggregate
+    tumbling_window = tumbling_window
+    sliding_window = sliding_window
 
     def to_rows(self, *, name: str = "to_rows") -> Stream[Any]:
         """Turn batches into records: the value of the one column, or a tuple of those of several."""

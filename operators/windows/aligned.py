@@ -37,11 +37,7 @@ class AlignedWindows:
         early: str | None,
         name: str,
     ) -> None:
-        if not 1 <= step <= length:
-            raise UserError(
-                f"operator {name!r} cannot have windows of length {length} every {step}; let the length be at least 1, "
-                f"and the step at least 1 and at most the length, or records in between would be lost"
-            )
+        check_lengths(length=length, step=step, name=name)
         check_options(lateness=lateness, early=early, name=name)
         self._aggregation = aggregation
         self._length = length
@@ -117,6 +113,15 @@ def pane_of(time: int, closed_at: int) -> Pane:
     if time < closed_at:
         return Pane.EARLY
     return Pane.CLOSED if time == closed_at else Pane.CORRECTED
+
+
+def check_lengths(*, length: int, step: int, name: str) -> None:
+    """Raise for windows that cannot be."""
+    if not 1 <= step <= length:
+        raise UserError(
+            f"operator {name!r} cannot have windows of length {length} every {step}; let the length be at least 1, "
+            f"and the step at least 1 and at most the length, or records in between would be lost"
+        )
 
 
 def check_options(*, lateness: int, early: str | None, name: str) -> None:

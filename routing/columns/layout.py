@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from routing.columns.compiled import inlined
 from routing.columns.memory import Array
@@ -66,6 +67,11 @@ class View(NamedTuple):
     blocks: Array
     """The first free block of the arena, by size."""
     meta: Array
+
+
+def words_in(kind: pa.DataType) -> int:
+    """How many words of a state a value of this type takes."""
+    return kind.byte_width // 8 if pa.types.is_fixed_size_binary(kind) else 1
 
 
 @inlined

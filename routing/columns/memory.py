@@ -75,6 +75,17 @@ def _loading(kind: Any) -> Any:
 
 
 @_intrinsic
+def load_u8(typing_context, address):
+    """The byte at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        return builder.zext(builder.load(pointer), ir.IntType(64))
+
+    return types.uint64(types.int64), generate
+
+
+@_intrinsic
 def trailing_zeros(typing_context, word):
     """How many bits of a word, from the lowest on, are zero; 64 if all are."""
 

@@ -44,7 +44,7 @@ from routing.columns.layout import (
     size_of,
     used_max,
 )
-from routing.columns.memory import Array
+from routing.columns.memory import WORD, Array, address_of, empty, store
 
 SLOTS_MIN, ENTRIES_MIN, ARENA_MIN = 1024, 512, 1024
 _GROWTH_SWEEP = 8
@@ -119,8 +119,9 @@ class Table:
             self._old = np.zeros(0, np.uint64)
 
     def warm_up(self) -> None:
-        """Compile what `settle` calls; the rest is called by whoever tries a key out."""
+        """Compile what `settle` and `entries` call; the rest is called by whoever tries a key out."""
         _sweep(self.view(), 0)
+        _list(self.view(), np.zeros(len(self), np.int64))
 
     def install(self, keys: Keys, states: Array) -> None:
         """Put in keys that are not there, with their states, a row of words each."""
@@ -140,13 +141,23 @@ class Table:
         if not self._meta[COUNT]:
             self._clear()
 
+    def entries(self) -> Array:
+        """All that there are."""
+        count = int(self._meta[COUNT])
+        if count == self._meta[TOP]:
+            return np.arange(count)
+        found = np.empty(count, np.int64)
+        _list(self.view(), found)
+        found.sort()  # memory is read in its own order
+        return found
+
     def gather(self, entries: Array) -> tuple[Array, Array, Array]:
         """Offsets and bytes of the keys of entries, and which are null."""
         offsets, nulls = np.zeros(len(entries) + 1, np.int64), np.zeros(len(entries), np.bool_)
         _gather_sizes(self.view(), entries, offsets, nulls)
-        data = np.empty(offsets[-1], np.uint8)
+        data = empty(int(offsets[-1]) + WORD, np.uint8)
         _gather_bytes(self.view(), entries, offsets, data)
-        return offsets, data, nulls if nulls.any() else nulls[:0]
+        return offsets, data[: offsets[-1]], nulls if nulls.any() else nulls[:0]
 
     def words(self, entries: Array, index: int) -> Array:
         """One word of the states of entries."""
@@ -156,6 +167,11 @@ class Table:
     def forget(self, entries: Array, hashes: Array) -> None:
         """Remove entries, whose keys have these hashes."""
         _forget(self.view(), entries, hashes)
+
+    def bins_in_use(self) -> Array:
+        """Of each bin, whether it holds anything."""
+        used: Array = self._counts > 0
+        return used
 
     def keys_per_bin(self) -> dict[BinId, int]:
         """The bins that hold anything, with their numbers of keys."""
@@ -198,6 +214,17 @@ def _install(view, first, hashes, offsets, data, nulls, states):
         for word in range(states.shape[1]):
             view.entries[PAD + entry * width + STATE + word] = states[row, word]
     return len(hashes)
+
+
+@kernel
+def _list(view, found):
+    width, at = view.meta[WIDTH], 0
+    for bin_id in range(len(view.heads)):
+        entry = view.heads[bin_id]
+        while entry != NONE:
+            found[at] = entry
+            at += 1
+            entry = np.int64(view.entries[PAD + entry * width + LINKS] >> HALF)
 
 
 @kernel
@@ -271,6 +298,14 @@ def _gather_sizes(view, entries, offsets, nulls):
 
 @kernel
 def _gather_bytes(view, entries, offsets, data):
-    width = view.meta[WIDTH]
+    """Copy keys, whole words at a time: what is written behind one is written over by the next."""
+    width, to = view.meta[WIDTH], address_of(data)
     for row in range(len(entries)):
-        _copy_key(view, PAD + entries[row] * width, data, offsets[row])
+        base = PAD + entries[row] * width
+        size = offsets[row + 1] - offsets[row]
+        if size > 0:
+            store(to + offsets[row], view.entries[base + PREFIX])
+        if size > 8:
+            place = np.int64(view.entries[base + KEY] & LOW) + 1
+            for word in range(1, (size + 7) // 8):
+                store(to + offsets[row] + 8 * word, view.arena[place + word])

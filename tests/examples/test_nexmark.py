@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from examples.nexmark import oracle
+from examples.nexmark import columns, oracle
 from examples.nexmark.generator import Generator
 from examples.nexmark.queries import QUERIES
 from examples.nexmark.semantics import Settings
@@ -36,6 +36,16 @@ def test_two_processes_answer_all_queries_while_bins_move(tmp_path: Path):
     assert {query: line["moved"] for query, line in lines.items()} == moved
 
 
+def test_two_processes_answer_on_columns_while_bins_move(tmp_path: Path):
+    options = ["--columns", "--events", "6000", "--epoch-ms", "500", "--bins", "16", "--seed", "5"]
+    outcome = nexmark("-n2", *options, state=tmp_path)
+    assert outcome.code == 0, outcome.err
+    lines = table(outcome)
+    assert {query: line["differences"] for query, line in lines.items()} == dict.fromkeys(columns.QUERIES, "0")
+    moved = {"q1": "0", "q2": "0", "q4": "80", "q5": "80", "q7": "80"}
+    assert {query: line["moved"] for query, line in lines.items()} == moved
+
+
 def test_one_worker_has_nowhere_to_move_bins_to(tmp_path: Path):
     [line] = table(nexmark("--query", "q5", "--events", "2000", state=tmp_path)).values()
     assert (line["query"], line["epochs"], line["moved"], line["differences"]) == ("q5", "8", "0", "0")
@@ -57,6 +67,9 @@ def test_what_cannot_be_is_said_before_anything_starts(tmp_path: Path):
     outcome = nexmark("-n2", "--query", "q9", state=tmp_path)
     assert (outcome.code, outcome.out) == (2, "")
     assert "invalid choice: 'q9'" in outcome.err
+    outcome = nexmark("-n2", "--columns", "--query", "q3", state=tmp_path)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.endswith("error: q3 is not on columns; q1, q2, q4, q5, q7 are\n")
     outcome = nexmark("-n2", "--events", "0", state=tmp_path)
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.endswith("error: --events, --rate and --epoch-ms are at least 1\n")

@@ -7,6 +7,7 @@ import statistics
 from collections import defaultdict
 from typing import Any, Literal
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,14 +16,20 @@ from framework.errors import GraphError, OperatorFailed
 from framework.launch.config import Config
 from framework.launch.execute import example, execute
 from framework.worker.worker import Worker
-from operators import iterator_source
+from operators import iterator_source, to_stream
 from operators.columns import aggregates as agg
+from tests.unit.operators.moving import Feed, by_epoch, run_moving
 
 SCHEMA = {"key": str, "whole": int, "real": float}
-ROW = st.tuples(st.sampled_from("abc"), st.integers(-1000, 1000), st.integers(-1000, 1000).map(lambda n: n / 8))
-EPOCHS = st.lists(st.lists(ROW, max_size=8), max_size=4)
+WHOLE, REAL = st.integers(-1000, 1000), st.integers(-1000, 1000).map(lambda n: n / 8)
+ROW = st.tuples(st.sampled_from("abc"), WHOLE, REAL)
+WITH_NULLS = st.tuples(st.sampled_from("abc"), st.none() | WHOLE, st.none() | REAL)
+EPOCHS = st.lists(st.one_of(st.lists(ROW, max_size=8), st.lists(WITH_NULLS, max_size=8)), max_size=4)
+"""Epochs of which some have nulls."""
 AGGREGATES = {
     "count": agg.count(),
+    "wholes": agg.count("whole"),
+    "keys": agg.count("key"),
     "whole": agg.sum("whole"),
     "real": agg.sum("real"),
     "least": agg.min("whole"),
@@ -34,20 +41,23 @@ AGGREGATES = {
 }
 
 
-def expected(rows: list[tuple[str, int, float]]) -> tuple[Any, ...]:
-    whole, real = [row[1] for row in rows], [row[2] for row in rows]
-    variance = statistics.variance(real) if len(rows) > 1 else math.nan
+def expected(rows: list[tuple[str, int | None, float | None]]) -> tuple[Any, ...]:
+    whole = [row[1] for row in rows if row[1] is not None]
+    real = [row[2] for row in rows if row[2] is not None]
+    variance = statistics.variance(real) if len(real) > 1 else math.nan
     return (
         rows[0][0],
         len(rows),
-        sum(whole),
-        sum(real),
-        min(whole),
-        max(real),
-        statistics.fmean(whole),
-        pytest.approx(variance, nan_ok=True, abs=1e-6),
-        real[0],
-        whole[-1],
+        len(whole),
+        len(rows),
+        sum(whole) if whole else None,
+        sum(real) if real else None,
+        min(whole, default=None),
+        max(real, default=None),
+        statistics.fmean(whole) if whole else None,
+        pytest.approx(variance, nan_ok=True, abs=1e-6) if real else None,
+        real[0] if real else None,
+        whole[-1] if whole else None,
     )
 
 
@@ -113,6 +123,39 @@ def test_nan_counts_only_if_there_is_nothing_else():
     assert a == ("a", 2.0, 2.0)
     assert math.isnan(b[1])
     assert math.isnan(b[2])
+
+
+def test_what_is_null_can_be_of_any_type_and_is_null_in_its_own_type():
+    schema = {"key": str, "truth": bool, "small": pa.int8(), "single": pa.float32(), "text": str}
+    rows = [("a", None, None, None, None), ("b", True, 3, 0.5, "x"), ("b", None, None, None, None)]
+    aggregates = {
+        "truth": agg.min("truth"),
+        "small": agg.max("small"),
+        "sum": agg.sum("small"),
+        "single": agg.last("single"),
+        "texts": agg.count("text"),
+    }
+
+    def build(scope: Any) -> Any:
+        columns = to_stream(scope, rows).to_columns(schema).stateful_aggregate(aggregates, key="key")
+        assert columns.schema.types == [pa.string(), pa.bool_(), pa.int8(), pa.int64(), pa.float32(), pa.int64()]
+        return columns.extract()
+
+    assert example(build).rows() == [("a", None, None, None, None, 0), ("b", True, 3, 3, 0.5, 1)]
+
+
+def test_what_was_null_stays_so_while_bins_move():
+    feed: Feed = [[[("a", None, None), ("b", 1, None)], [("a", None, 1.5)], [("b", None, None)], [("a", 4, None)]] * 3]
+    aggregates = {"n": agg.count(), "whole": agg.sum("whole"), "real": agg.max("real")}
+
+    def build(streams: list[Any], options: dict[str, Any]) -> list[Any]:
+        return [streams[0].to_columns(SCHEMA).stateful_aggregate(aggregates, key="key", **options).to_rows()]
+
+    runs = [run_moving(build, feed, seed=seed) for seed in range(6)]
+    assert sum(run.bins_shipped for run in runs) > 10
+    wanted = results(feed[0], "epoch", aggregates)
+    for run in runs:
+        assert run.on_bins == run.by_hash == by_epoch([(time, row) for time, rows in wanted.items() for row in rows])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import pytest
 
-from examples.nexmark import oracle
+from examples.nexmark import columns, oracle
 from examples.nexmark.events import Auction, Bid, Event, Person
 from examples.nexmark.generator import Generator
 from examples.nexmark.queries import QUERIES, House, Keep
@@ -25,9 +25,10 @@ from framework.membership import WorkerId
 from framework.simulation.cluster import Pace, SimulatedCluster
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
-from operators import BinOptions, ControlInput, Input, binned
+from operators import BinOptions, ControlInput, Input, Stream, binned
 from routing.bin_shelf import Bin, BinShelf
 from routing.bins import BinId, Bins
+from routing.columns.window_shelf import WindowShelf
 from routing.commands import Configuration, Move
 from routing.forwarder import Report
 from routing.pending import Pending
@@ -36,6 +37,7 @@ from routing.shelf import KeyedShelf
 from routing.store.keyed import KeyedStore
 
 SEEDS = range(8)
+ON_COLUMNS = "_on_columns"
 
 REMEMBERED = {"q3": "bins", "q4": "keys", "q6": "keys"}
 """What is left in the end: the people and auctions of Q3, the averages of Q4 and Q6. Auctions and windows are over."""
@@ -64,7 +66,7 @@ class Scenario:
         random = Random(f"{query}/{seed}")
         slide_ms = random.choice((3, 10, 25))
         # The first auction that Q2 selects opens after 1800 events.
-        events = 2400 if query == "q2" else 1000 if query == "q3" else random.choice((100, 400, 800))
+        events = 2400 if query.startswith("q2") else 1000 if query == "q3" else random.choice((100, 400, 800))
         return Scenario(
             seed=seed,
             query=query,
@@ -110,6 +112,7 @@ class Witness:
         """Have operators make what they are made of here."""
         yield patch.object(binned, "BinShelf", self._bin_shelf)
         yield patch.object(import_module("operators.process"), "KeyedShelf", self._keyed_shelf)
+        yield patch.object(import_module("operators.columns.windowing"), "WindowShelf", self._window_shelf)
 
     def report(self, worker: WorkerId, what: Report) -> None:
         """Hear what became of a command."""
@@ -160,6 +163,10 @@ class Witness:
         self.pendings.append(pending)
         return KeyedShelf(store, pending)
 
+    def _window_shelf(self, bins: Bins, state_words: int, key: Any, state: Any, pending: Pending) -> WindowShelf:
+        self.pendings.append(pending)
+        return WindowShelf(bins, state_words, key, state, pending)
+
 
 def run_seed(query: str, seed: int, *, trace_moves: int = 0) -> Witness:
     """Raise unless everything holds on the way and the answers are the oracle's."""
@@ -190,7 +197,7 @@ def run_seed(query: str, seed: int, *, trace_moves: int = 0) -> Witness:
                 in_flight_bytes_max=scenario.in_flight_bytes_max,
             )
             keep = Keep(commands, options)
-            answer = QUERIES[query](house, keep, scenario.settings)
+            answer = answers_of(query, house, keep, scenario.settings)
             answer.inspect_batch(lambda time, rows: answers[time].extend(rows))
         yield
         yield from feed(scenario, worker, events, inputs, control)
@@ -200,7 +207,7 @@ def run_seed(query: str, seed: int, *, trace_moves: int = 0) -> Witness:
             patched.enter_context(patching)
         cluster.run(program, moves_max=200_000)
         invariants.check_ended()
-    expected = getattr(oracle, query)(events, scenario.settings)
+    expected = getattr(oracle, query.removesuffix(ON_COLUMNS))(events, scenario.settings)
     actual = {epoch: sorted(answers[epoch]) for epoch in sorted(answers)}
     assert actual == expected, f"{scenario}: {differences(actual, expected)}"
     witness.told["rows"] = sum(map(len, actual.values()))
@@ -211,7 +218,16 @@ def run_seed(query: str, seed: int, *, trace_moves: int = 0) -> Witness:
     return witness
 
 
-@pytest.mark.parametrize("query", QUERIES)
+def answers_of(query: str, house: House, keep: Keep, settings: Settings) -> Stream[Any]:
+    """The answers to a query, on rows or on columns."""
+    if not query.endswith(ON_COLUMNS):
+        return QUERIES[query](house, keep, settings)
+    bids = house.bids.to_columns(columns.BID)
+    on_columns = columns.ColumnsHouse(house.people, house.auctions, bids)
+    return columns.QUERIES[query.removesuffix(ON_COLUMNS)](on_columns, keep, settings).to_rows()
+
+
+@pytest.mark.parametrize("query", [*QUERIES, *(f"{query}{ON_COLUMNS}" for query in columns.QUERIES)])
 def test_the_answers_are_right_while_bins_move(query: str, sim_seed: int | None, sim_trace: int):
     if sim_seed is not None:
         run_seed(query, sim_seed, trace_moves=sim_trace)
@@ -220,7 +236,7 @@ def test_the_answers_are_right_while_bins_move(query: str, sim_seed: int | None,
     for seed in SEEDS:
         told += run_seed(query, seed).told
     assert told["rows"] >= 10
-    if query not in ("q1", "q2"):
+    if not query.startswith(("q1", "q2")):
         assert told["ships"] >= 25
         assert told["Refused"] >= 1
 

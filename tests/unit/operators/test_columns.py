@@ -317,7 +317,7 @@ def test_columns_go_into_a_scope_and_out_again():
     assert example(build).rows() == [SALES[0], *SALES[2:]]
 
 
-@pytest.mark.parametrize("name", ["session_window", "tumbling_window", "stateful_join", "aggregate", "unary", "branch"])
+@pytest.mark.parametrize("name", ["session_window", "stateful_join", "aggregate", "unary", "branch"])
 def test_what_rows_can_do_is_offered_to_columns_by_way_of_rows(name: str):
     if name in vars(Columns):
         pytest.skip("columns have learned it")

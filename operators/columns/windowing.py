@@ -1,0 +1,179 @@
+"""Windows over aggregates on columns: when they open, close and are forgotten, and what they give.
+
+The same as `operators.windows.aligned` on rows, and in the same epochs. A worker has a table for each window, so that
+to close one is to give out its table, and to forget it is to drop the table. What is put off is a window's start, once
+for each bin that has a key in it: so it goes along with the bin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from framework.errors import GraphError
+from operators.columns.aggregating import CompiledAggregates, Records
+from operators.columns.errors import ValueUnfit
+from operators.columns.spans import Span, Spans
+from operators.windows.aligned import pane_of
+from operators.windows.clock import Clock
+from routing.bins import BinId, Bins
+from routing.columns.keys import HASHES, KeyColumns, sealed
+from routing.columns.memory import Array
+from routing.columns.partition import gathered
+from routing.columns.window_shelf import WindowShelf
+from routing.pending import Pending
+
+START, END, PANE = "start", "end", "pane"
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """The column that says when an event happened, in its own unit."""
+
+    name: str
+    type: pa.DataType
+
+    @staticmethod
+    def of(field: pa.Field, where: str) -> EventTime:
+        """Raise unless it can be one."""
+        kind, types = field.type, pa.types
+        whole = types.is_integer(kind) and not types.is_uint64(kind)
+        if not (whole or types.is_date(kind) or types.is_timestamp(kind)):
+            raise GraphError(
+                f"{where} has the event time {field.name!r}, which is {kind}; let it be an integer of 64 bits or less, "
+                f"a date or a timestamp, for instance with `pc.cast` in a `map`"
+            )
+        return EventTime(field.name, kind)
+
+    def numbers(self, batch: pa.RecordBatch, schema: pa.Schema) -> Array:
+        """The event times of a batch."""
+        column = batch.column(self.name)
+        if column.null_count:
+            row = column.is_null().to_pylist().index(True)
+            raise ValueUnfit(
+                f"the event time {self.name!r} is null in {batch.select(schema.names).slice(row, 1).to_pylist()[0]!r}; "
+                f"fill it (`pc.fill_null` in a `map`), or leave such records out (`filter`)"
+            )
+        if not pa.types.is_integer(self.type):
+            column = column.view(self._number)
+        return sealed(column.cast(pa.int64()).to_numpy())
+
+    def repeated(self, time: int, rows: int) -> pa.Array:
+        """A column of one time."""
+        try:
+            return pa.repeat(pa.scalar(time, pa.int64()).cast(self._number).cast(self.type), rows)
+        except pa.ArrowInvalid as error:
+            raise ValueUnfit(
+                f"a window begins or ends at {time}, and the event time {self.name!r} is {self.type}: {error}; cast it "
+                f"to a wider type in a `map`"
+            ) from None
+
+    @property
+    def _number(self) -> pa.DataType:
+        return pa.int32() if pa.types.is_date32(self.type) else pa.int64()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Which windows there are, and when they close."""
+
+    spans: Spans
+    clock: Clock
+    lateness: int
+    early: bool
+
+    def closed_at(self, start: int) -> int:
+        """The epoch at whose end a window closes."""
+        return self.clock.reached(start + self.spans.length)
+
+    def forgotten_at(self, start: int) -> int:
+        """The epoch at whose end a window is forgotten."""
+        return self.clock.reached(start + self.spans.length + self.lateness)
+
+
+class Windowing:
+    """Aggregates in windows as the logic of a host. It gives results and late records, in batches of two schemas."""
+
+    def __init__(
+        self,
+        compiled: CompiledAggregates,
+        key: KeyColumns,
+        event_time: EventTime,
+        timing: Timing,
+        schemas: tuple[pa.Schema, pa.Schema, pa.Schema],
+        bins: Bins,
+    ) -> None:
+        """The schemas are those of records, of results, and of late records."""
+        self.pending = Pending(once=True)
+        self.shelf = WindowShelf(bins, compiled.state_words, key, compiled.state, self.pending)
+        self._compiled = compiled
+        self._key = key
+        self._event_time = event_time
+        self._timing = timing
+        self._schema, self._results, self._late = schemas
+        # Compiled before there are records that wait for it.
+        timing.spans.divided(sealed(np.array([0, timing.spans.length])))
+
+    def apply(self, port: int, time: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Put records into their windows; what comes out are those that are too late for one."""
+        order, spans = self._timing.spans.divided(self._event_time.numbers(rows, self._schema))
+        looked_at = [*self._compiled.columns, *([HASHES] if HASHES in rows.schema.names else [])]
+        batch = _taken(rows.select(looked_at), order)
+        records = self._compiled.records(batch, self._key.keys(batch))
+        late: list[pa.RecordBatch] = []
+        for span in spans:
+            some = records if order is None else records.slice(span.first, span.end)
+            for start in span.starts:
+                if time > self._timing.forgotten_at(start):
+                    late.append(self._missed(rows, order, span, start))
+                else:
+                    self._add(time, start, some)
+        return pa.concat_batches(late) if late else pa.RecordBatch.from_pylist([], schema=self._late)
+
+    def call_up(self, time: int) -> pa.RecordBatch:
+        """An epoch is complete: close windows, correct closed ones, tell of open ones, forget."""
+        starts = {start for _, items in self.pending.due(time) for start in items}
+        given = [self._given(time, start) for start in sorted(starts)]
+        return pa.concat_batches(given)
+
+    def _add(self, time: int, start: int, records: Records) -> None:
+        window, closed_at = self.shelf.window(start), self._timing.closed_at(start)
+        # At the end of the epoch in which it closes all of it is given, whatever has changed.
+        noted = time > closed_at or (self._timing.early and time < closed_at)
+        self._compiled.note(window.table, records, window.changes if noted else None)
+        if noted:
+            self.pending.add(BinId(0), time, start)  # of whatever bin: it is over before any moves
+        for bin_id in window.new_bins():
+            if closed_at >= time:
+                self.pending.add(bin_id, closed_at, start)
+            self.pending.add(bin_id, self._timing.forgotten_at(start), start)
+
+    def _given(self, time: int, start: int) -> pa.RecordBatch:
+        """What a window gives at the end of an epoch."""
+        window, closed_at = self.shelf.window(start), self._timing.closed_at(start)
+        changed = window.changes.take()
+        entries = window.table.entries() if time == closed_at else changed
+        columns = self._compiled.results(window.table, entries)
+        keys, pane = len(self._key.columns), pane_of(time, closed_at).value
+        if time == self._timing.forgotten_at(start):
+            self.shelf.forget(start)
+        borders = self._borders(start, len(entries))
+        arrays = [*columns[:keys], *borders, *columns[keys:], pa.repeat(pa.scalar(pane), len(entries))]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._results)
+
+    def _missed(self, rows: pa.RecordBatch, order: Array | None, span: Span, start: int) -> pa.RecordBatch:
+        """The records of a span, with the window that they came too late for."""
+        missed = _taken(rows.select(self._schema.names), None if order is None else order[span.first : span.end])
+        return pa.RecordBatch.from_arrays([*missed.columns, *self._borders(start, len(missed))], schema=self._late)
+
+    def _borders(self, start: int, rows: int) -> list[pa.Array]:
+        end = start + self._timing.spans.length
+        return [self._event_time.repeated(start, rows), self._event_time.repeated(end, rows)]
+
+
+def _taken(batch: pa.RecordBatch, rows: Array | None) -> pa.RecordBatch:
+    if rows is None:
+        return batch
+    return pa.RecordBatch.from_arrays([gathered(column, rows) for column in batch.columns], schema=batch.schema)
