@@ -22,7 +22,8 @@ from zlib import crc32
 
 from framework.launch.config import add_flags
 from operators import BinOptions, Input, Probe, Worker, execute_from_args, to_stream
-from routing.store.rocks import MIB, RocksMaker, RocksStore
+from routing.store.budget import MIB
+from routing.store.rocks import RocksMaker, RocksStore
 
 READING_BYTES = 1536
 BATCH = 250

@@ -16,9 +16,10 @@ from typing import Any
 from rocksdict import Options, Rdict, SstFileWriter, WriteBatch
 
 from routing.bins import BinId, Bins
+from routing.store.budget import MIB
 from routing.store.keyed import KeyedStore
 from routing.store.memory import MemoryStore
-from routing.store.rocks import MIB, RocksStore
+from routing.store.rocks import RocksStore
 from tests.bench.harness import Bar, Progress, bench, seconds
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "state_larger_than_memory.py"

@@ -6,13 +6,15 @@ import signal
 from pathlib import Path
 
 from routing.bins import Bins
-from routing.store.rocks import MIB, RocksStore
+from routing.store.budget import MIB
+from routing.store.rocks import RocksStore
 from tests.processes import Program, end, wait_for_line
 
 WRITES = """
     import sys
     from routing.bins import Bins
-    from routing.store.rocks import MIB, RocksStore
+    from routing.store.budget import MIB
+    from routing.store.rocks import RocksStore
 
     KEYS = range(200)
     store = RocksStore.open(Bins(16), sys.argv[1], 32 * MIB)
@@ -29,7 +31,8 @@ WRITES = """
 COUNTS = """
     import sys
     from operators import BinOptions, Input, Probe, execute_from_args
-    from routing.store.rocks import MIB, RocksStore
+    from routing.store.budget import MIB
+    from routing.store.rocks import RocksStore
 
     def count(word, n, total):
         if word == sys.argv[2]:
@@ -63,7 +66,8 @@ MOVES = """
     import sys
     from operators import BinOptions, ControlInput, Input, Probe, execute_from_args
     from routing.store.memory import MemoryStore
-    from routing.store.rocks import MIB, RocksStore
+    from routing.store.budget import MIB
+    from routing.store.rocks import RocksStore
 
     EPOCHS, KEYS = 12, 2000
     rocks = RocksStore.maker(sys.argv[1], 32 * MIB)
@@ -106,7 +110,8 @@ FILLS = """
     import resource, sys
     from routing.bins import Bins
     from routing.store.errors import StoreFull
-    from routing.store.rocks import MIB, RocksStore
+    from routing.store.budget import MIB
+    from routing.store.rocks import RocksStore
 
     store = RocksStore.open(Bins(16), sys.argv[1], 32 * MIB)
     resource.setrlimit(resource.RLIMIT_FSIZE, (MIB // 4, MIB // 4))
