@@ -57,8 +57,8 @@ class Budget:
         self.cache.set_capacity(cache_bytes)
         self.buffers.set_buffer_size(cache_bytes // 2)
 
-    def options(self) -> Options:
-        """How a database keeps within it."""
+    def options(self, *, behind_table: bool = False) -> Options:
+        """How a database keeps within it. States of columns are numbers: to unpack them costs half of finding them."""
         tables = BlockBasedOptions()
         tables.set_block_cache(self.cache)
         tables.set_cache_index_and_filter_blocks(True)
@@ -67,7 +67,7 @@ class Budget:
         options = Options(raw_mode=True)
         options.create_if_missing(True)
         options.set_block_based_table_factory(tables)
-        options.set_compression_type(DBCompressionType.lz4())
+        options.set_compression_type(DBCompressionType.none() if behind_table else DBCompressionType.lz4())
         options.set_write_buffer_manager(self.buffers)
         options.set_write_buffer_size(self.buffers.get_buffer_size() // 2)
         options.set_max_total_wal_size(self.memory_bytes)

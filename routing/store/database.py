@@ -20,12 +20,12 @@ BIN_BYTES = 3
 class Database:
     """A database in a claimed directory, which it lets go of when it is closed. A key's bytes begin with its bin."""
 
-    def __init__(self, claim: Claim, options: Options, *, logged: bool = True) -> None:
-        """Without a log it is for one that has a table before it, without which what is on disk is of no use."""
-        self.logged = logged
+    def __init__(self, claim: Claim, options: Options, *, behind_table: bool = False) -> None:
+        """Behind a table it has no log: without what is in the table, what is on disk is of no use."""
+        self.behind_table = behind_table
         self._claim = claim
         self._writing = WriteOptions()
-        self._writing.disable_wal = not logged  # type: ignore[method-assign, assignment]  # its stub calls it a method
+        self._writing.disable_wal = behind_table  # type: ignore[method-assign, assignment]  # its stub calls it a method
         try:
             with self._named():
                 self._db = Rdict(str(claim.path / "rocks"), options)

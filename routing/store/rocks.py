@@ -153,28 +153,28 @@ class RocksMaker:
 
     def __call__(self, bins: Bins) -> RocksStore:
         """A new store. Workers that are threads of one process call this at the same time."""
-        database, _ = self._database(logged=True)
+        database, _ = self._database()
         return RocksStore(bins, database)
 
     def behind_table(self) -> tuple[Database, Budget]:
         """A new database for what a table of columns has no room for, and the budget that says how much it has."""
-        return self._database(logged=False)
+        return self._database(behind_table=True)
 
     def disk_bytes(self) -> int:
         """The size on disk of all stores of this process that are open."""
         with self._lock:
             return sum(database.disk_bytes() for database in self._databases if database.is_open)
 
-    def _database(self, *, logged: bool) -> tuple[Database, Budget]:
+    def _database(self, *, behind_table: bool = False) -> tuple[Database, Budget]:
         with self._lock:
             if self._budget is None:
                 self._budget = Budget.of(self.memory_bytes)
             self._databases = [database for database in self._databases if database.is_open]
-            behind_tables = sum(not database.logged for database in self._databases) + (not logged)
-            self._budget.share(databases=len(self._databases) + 1, tables=behind_tables)
-            database = Database(claim_fresh(self.directory), self._budget.options(), logged=logged)
-            self._databases.append(database)
-            return database, self._budget
+            tables = sum(database.behind_table for database in self._databases) + behind_table
+            self._budget.share(databases=len(self._databases) + 1, tables=tables)
+            options = self._budget.options(behind_table=behind_table)
+            self._databases.append(Database(claim_fresh(self.directory), options, behind_table=behind_table))
+            return self._databases[-1], self._budget
 
 
 def _encode(key: Any, state: Any) -> bytes:
