@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import date
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -25,8 +23,7 @@ from routing.bins import BinId, Bins
 from routing.columns import tiered
 from routing.columns.keys import KeyColumns, byte_strings, nulls_of
 from routing.options import BinOptions
-from routing.store.budget import MIB
-from routing.store.rocks import RocksMaker, RocksStore
+from tests.cramped import CrampedMaker
 
 BINS = Bins(4)
 STATE = pa.schema({"total": pa.int64(), "mean": pa.float64()})
@@ -123,7 +120,7 @@ class Machine:
 class Cluster:
     """Two workers with a database behind their tables, and one without; and the dictionary that they must be."""
 
-    def __init__(self, kind: str, maker: RocksMaker, *, per_epoch: bool) -> None:
+    def __init__(self, kind: str, maker: CrampedMaker, *, per_epoch: bool) -> None:
         stores = [BinOptions(BINS.count, maker), BinOptions(BINS.count, maker), BinOptions(BINS.count)]
         self.machines = [Machine(kind, options, per_epoch=per_epoch) for options in stores]
         self.owners = [0, 1, 2, 0]
@@ -201,8 +198,7 @@ class Cluster:
 def clusters() -> Iterator[Any]:
     """One for each kind of key: databases are opened once, and emptied by each example."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory()))
-        maker = RocksStore.maker(folder, 32 * MIB)
+        maker = CrampedMaker()
 
         @cache
         def make(kind: str, per_epoch: bool) -> Cluster:
@@ -212,8 +208,6 @@ def clusters() -> Iterator[Any]:
             return cluster
 
         yield make
-        stack.pop_all().close()
-        assert list(folder.glob("store-*")) == []
 
 
 def steps(universe: list[Any]) -> Any:
@@ -238,8 +232,6 @@ def test_a_table_with_a_database_behind_it_is_a_dictionary(clusters: Any, kind: 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiered, "MORE_KEYS", data.draw(st.sampled_from([1, 3, 100])))
         patch.setattr(tiered, "ROWS_MIN", data.draw(st.sampled_from([1, 4, 100])))
-        for machine in cluster.machines[:2]:
-            machine.logic._tiered._budget.table_bytes = 0
         for step in data.draw(st.lists(steps(universe), max_size=10)):
             match step:
                 case "apply", keys:
