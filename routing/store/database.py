@@ -16,6 +16,9 @@ from routing.store.errors import StoreCorrupt, StoreFull, StoreUnusable
 BIN_BYTES = 3
 """Two would do for a bin, and not for the end of the last one."""
 
+GET_KEYS_MAX = 512
+"""So many keys are read with one call, which keeps in memory a block of 4 kB for each of them until it returns."""
+
 
 class Database:
     """A database in a claimed directory, which it lets go of when it is closed. A key's bytes begin with its bin."""
@@ -36,9 +39,12 @@ class Database:
 
     def get(self, places: Sequence[bytes]) -> list[bytes | None]:
         """What is at each of these places, or None."""
+        found: list[bytes | None] = []
         with self._named():
-            found: Any = self._db.get([*places])
-        return list(found)
+            for start in range(0, len(places), GET_KEYS_MAX):
+                some: Any = self._db.get([*places[start : start + GET_KEYS_MAX]])
+                found += some
+        return found
 
     def write(self, batch: WriteBatch) -> None:
         """Write a batch, whole or not at all."""
