@@ -94,6 +94,7 @@ class TieredTable:
         rows = lacking(self.table, keys, self._counts)
         if not len(rows):
             return
+        rows = rows[np.argsort(keys.hashes[rows])]  # by bins: those that are near each other are read together
         bins = (keys.hashes[rows] >> np.uint64(self._bins.shift)).astype(np.int64) if self._bins.count > 1 else 0 * rows
         sought = places(keys.offsets, keys.data, keys.nulls, rows, bins)
         found = self._database.get(sought)

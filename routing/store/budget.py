@@ -58,12 +58,15 @@ class Budget:
         self.buffers.set_buffer_size(cache_bytes // 2)
 
     def options(self, *, behind_table: bool = False) -> Options:
-        """How a database keeps within it. States of columns are numbers: to unpack them costs half of finding them."""
+        """How a database keeps within it. Behind a table states are small, and to look through a block, or to unpack
+        it, takes longer than to find it."""
         tables = BlockBasedOptions()
         tables.set_block_cache(self.cache)
         tables.set_cache_index_and_filter_blocks(True)
         tables.set_pin_l0_filter_and_index_blocks_in_cache(True)
         tables.set_bloom_filter(10, False)
+        if behind_table:
+            tables.set_block_size(2048)
         options = Options(raw_mode=True)
         options.create_if_missing(True)
         options.set_block_based_table_factory(tables)
