@@ -3,9 +3,11 @@
     python examples/state_larger_than_memory.py                # some 150 MB of state within 32 MiB
     python examples/state_larger_than_memory.py -n 2           # two processes, each with its own 32 MiB
     python examples/state_larger_than_memory.py --sensors 1000000 --memory-mib 64
+    python examples/state_larger_than_memory.py --columns --sensors 1000000
 
 Sensors send readings that cannot be compressed. The state of a sensor is all its readings so far; with each one,
 the job tells how many there are and a checksum of them all, which can only be right if nothing of the state was lost.
+On columns readings are numbers, and the state is how many there were, and the last seven.
 """
 
 from __future__ import annotations
@@ -13,19 +15,107 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import shake_128
 from pathlib import Path
-from random import Random
+from typing import Any
 from zlib import crc32
 
+import numpy as np
+import pyarrow as pa
+
+from framework.dataflow.scope import Scope
 from framework.launch.config import add_flags
 from operators import BinOptions, Input, Probe, Worker, execute_from_args, to_stream
-from routing.store.rocks import MIB, RocksMaker, RocksStore
+from operators.columns import ColumnInput
+from routing.store.budget import MIB
+from routing.store.rocks import RocksMaker, RocksStore
 
-READING_BYTES = 1536
-BATCH = 250
+PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)
+
+Check = Callable[[int, int], None]
+"""Told how many results were right, and how many wrong."""
+
+
+def main(worker: Worker, flags: argparse.Namespace, store: RocksMaker) -> None:
+    readings, probe, counted = Columns() if flags.columns else Rows(), Probe(), [0, 0]
+
+    def check(right: int, wrong: int) -> None:
+        counted[0] += right
+        counted[1] += wrong
+
+    if flags.columns:
+        compile_before(worker, store)
+    resident_before = resident_bytes("VmRSS")
+    with worker.dataflow("sensors") as scope:
+        readings.build(scope, BinOptions(store=store), check).probe(probe)
+
+    started_s = time.monotonic()
+    for sensors, number in turns(range(worker.index, flags.sensors, worker.peers), flags.rounds, readings.batch):
+        readings.send(sensors, number)
+        readings.input.advance_to(readings.input.time + 1)
+        worker.step_while(lambda: probe.less_than(readings.input.time - 1))
+    worker.step_while(lambda: probe.less_than(readings.input.time))
+    seconds = time.monotonic() - started_s
+    disk_bytes = store.disk_bytes()
+    growth_bytes = resident_bytes("VmHWM") - resident_before
+    worker.complete()
+
+    with worker.dataflow("gather") as scope:
+        row = (os.getpid(), counted[0], counted[1], disk_bytes, growth_bytes, seconds)
+        gathered = to_stream(scope, [row]).exchange(lambda _: 0).extract()
+    worker.complete()
+    if worker.index == 0:
+        report(gathered.rows(), flags)
+
+
+def compile_before(worker: Worker, store: RocksMaker) -> None:
+    """Have compiled what will be: the compiler's memory is not that of the state."""
+    readings = Columns()
+    with worker.dataflow("compiled") as scope:
+        readings.build(scope, BinOptions(store=store), lambda right, wrong: None)
+    readings.input.close()
+    worker.complete()
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak is counted anew
+
+
+def turns(sensors: range, rounds: int, batch: int) -> Iterator[tuple[list[int], int]]:
+    """Some sensors, and the number of the reading that they send: each sensor once per round, in another order."""
+    for number in range(rounds):
+        stride = PRIMES[number % len(PRIMES)]  # an order that takes no memory, unlike one that is shuffled
+        for start in range(0, len(sensors), batch):
+            turn = range(start, min(start + batch, len(sensors)))
+            yield [sensors[place * stride % len(sensors)] for place in turn], number
+
+
+class Rows:
+    """Readings of many bytes, all of which are kept."""
+
+    batch = 250
+    reading_bytes = 1536
+
+    def __init__(self) -> None:
+        self.input = Input[tuple[int, bytes]]("readings")
+
+    def build(self, scope: Scope, bins: BinOptions, check: Check) -> Any:
+        results = self.input.stream(scope).stateful_state_machine(remember, initial=b"", bins=bins)
+        return results.inspect_batch(lambda _, rows: self._check(rows, check))
+
+    def send(self, sensors: list[int], number: int) -> None:
+        self.input.send_batch([(sensor, self._reading(sensor, number)) for sensor in sensors])
+
+    def _check(self, results: list[Result], check: Check) -> None:
+        """Make the readings again that each result is of, and compare."""
+        for sensor, count, checksum in results:
+            expected = 0
+            for number in range(count):
+                expected = crc32(self._reading(sensor, number), expected)
+            check(checksum == expected, checksum != expected)
+
+    def _reading(self, sensor: int, number: int) -> bytes:
+        return shake_128(b"%d %d" % (sensor, number)).digest(self.reading_bytes)
+
 
 Result = tuple[int, int, int]
 """A sensor, how many readings it has sent, and their checksum."""
@@ -33,75 +123,56 @@ Result = tuple[int, int, int]
 
 def remember(sensor: int, reading: bytes, readings: bytes) -> tuple[bytes, list[Result]]:
     readings += reading
-    return readings, [(sensor, len(readings) // READING_BYTES, crc32(readings))]
+    return readings, [(sensor, len(readings) // Rows.reading_bytes, crc32(readings))]
 
 
-def main(worker: Worker, flags: argparse.Namespace, store: RocksMaker) -> None:
-    readings, probe, check = Input[tuple[int, bytes]]("readings"), Probe(), Check()
-    resident_before = resident_bytes("VmRSS")
-    with worker.dataflow("sensors") as scope:
-        (
-            readings.stream(scope)
-            .stateful_state_machine(remember, initial=b"", bins=BinOptions(store=store))
-            .inspect_batch(lambda _, results: check(results))
-            .probe(probe)
-        )
+class Columns:
+    """Readings that are numbers, of which the last seven are kept."""
 
-    started_s = time.monotonic()
-    mine = range(worker.index, flags.sensors, worker.peers)
-    for batch in batches(mine, flags.rounds):
-        readings.send_batch(batch)
-        readings.advance_to(readings.time + 1)
-        worker.step_while(lambda: probe.less_than(readings.time - 1))
-    worker.step_while(lambda: probe.less_than(readings.time))
-    seconds = time.monotonic() - started_s
-    disk_bytes = store.disk_bytes()
-    growth_bytes = resident_bytes("VmHWM") - resident_before
-    worker.complete()
-
-    with worker.dataflow("gather") as scope:
-        row = (os.getpid(), check.right, check.wrong, disk_bytes, growth_bytes, seconds)
-        gathered = to_stream(scope, [row]).exchange(lambda _: 0).extract()
-    worker.complete()
-    if worker.index == 0:
-        report(gathered.rows(), flags)
-
-
-def batches(sensors: range, rounds: int) -> Iterator[list[tuple[int, bytes]]]:
-    """One reading of each sensor per round, never in the same order."""
-    for number in range(rounds):
-        order = list(sensors)
-        Random(number).shuffle(order)
-        for start in range(0, len(order), BATCH):
-            yield [(sensor, reading(sensor, number)) for sensor in order[start : start + BATCH]]
-
-
-def reading(sensor: int, number: int) -> bytes:
-    return shake_128(b"%d %d" % (sensor, number)).digest(READING_BYTES)
-
-
-class Check:
-    """Makes the readings again that each result is of, and compares."""
+    batch = 10_000
 
     def __init__(self) -> None:
-        self.right = 0
-        self.wrong = 0
+        self.input = ColumnInput({"sensor": int, "reading": int}, "readings")
 
-    def __call__(self, results: list[Result]) -> None:
-        for sensor, count, checksum in results:
-            expected = 0
-            for number in range(count):
-                expected = crc32(reading(sensor, number), expected)
-            if checksum == expected:
-                self.right += 1
-            else:
-                self.wrong += 1
+    def build(self, scope: Scope, bins: BinOptions, check: Check) -> Any:
+        results = self.input.stream(scope).stateful_state_machine(
+            remember_last,
+            key="sensor",
+            value="reading",
+            state=dict.fromkeys(("count", *"abcdefg"), int),
+            initial=(0,) * 8,
+            output={"sensor": int, "count": int, "checksum": int},
+            bins=bins,
+        )
+        return results.inspect(lambda batch: self._check(batch, check))
+
+    def send(self, sensors: list[int], number: int) -> None:
+        numbers = np.array(sensors)
+        self.input.send(pa.record_batch({"sensor": numbers, "reading": self._readings(numbers, number)}))
+
+    def _check(self, results: pa.RecordBatch, check: Check) -> None:
+        sensors, counts, checksums = (column.to_numpy() for column in results.columns)
+        expected = np.zeros(len(sensors), np.int64)
+        for place in range(min(7, counts.max(initial=0))):
+            some = counts > place
+            expected[some] += (7 - place) * self._readings(sensors[some], counts[some] - 1 - place)
+        right = int((expected == checksums).sum())
+        check(right, len(sensors) - right)
+
+    def _readings(self, sensors: Any, number: Any) -> Any:
+        return (sensors * 1_000_003 + number * 998_244_353) % 2**40
+
+
+def remember_last(sensor: int, reading: int, state: Any) -> Any:
+    count, _, b, c, d, e, f, g = state
+    checksum = b + 2 * c + 3 * d + 4 * e + 5 * f + 6 * g + 7 * reading
+    return (count + 1, b, c, d, e, f, g, reading), [(sensor, count + 1, checksum)]
 
 
 def report(rows: list[tuple[int, int, int, int, int, float]], flags: argparse.Namespace) -> None:
     """Print a table, and raise if a result was wrong or is missing."""
     right, wrong = sum(row[1] for row in rows), sum(row[2] for row in rows)
-    state_bytes = flags.sensors * flags.rounds * READING_BYTES
+    state_bytes = flags.sensors * (9 * 8 if flags.columns else flags.rounds * Rows.reading_bytes)
     growth_bytes = max(row[4] for row in rows)
     print(f"keys             {flags.sensors:>12,}")
     print(f"results          {right:>12,}   ({wrong} wrong)")
@@ -128,6 +199,7 @@ def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Keep more state than memory, on disk, and check every result.")
     parser.add_argument("--sensors", type=int, default=50_000, metavar="N", help="how many keys (50,000)")
     parser.add_argument("--rounds", type=int, default=2, metavar="N", help="readings of each (2)")
+    parser.add_argument("--columns", action="store_true", help="readings as columns, and a fold that is compiled")
     parser.add_argument("--memory-mib", type=int, default=32, metavar="N", help="budget of a process's stores (32)")
     parser.add_argument("--directory", type=Path, help="where the state lies (a temporary directory)")
     add_flags(parser)

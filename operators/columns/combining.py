@@ -34,11 +34,11 @@ def results(view, entries, outs):
 """
 
 _NOTED = """\
-            if serial != 0 and load_i64(state + {mark}) != serial:
+            if serial != 0 and load_i64(state + {mark}) != serial << 32:
                 if at == len(rows):
                     progress[1] = at
                     return row
-                store(state + {mark}, serial)
+                store(state + {mark}, serial << 32)
                 rows[at] = entry
                 at += 1
 """

@@ -86,6 +86,11 @@ class CompiledFold:
         """How many words an entry's state takes."""
         return len(self._shape.state) + self._shape.per_epoch
 
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch under way: what is its own has this in the upper half of its last word."""
+        return self._serial
+
     def apply(self, table: Table, batch: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
         """Fold a batch into `table`; what comes out, if it comes out per record."""
         fold = self._shape.fold

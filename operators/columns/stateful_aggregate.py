@@ -71,6 +71,10 @@ class _Running:
         self._compiled = compiled
         self._changes = Changes()
 
+    @property
+    def epoch(self) -> int:
+        return self._changes.serial
+
     def apply(self, table: Table, batch: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
         records = self._compiled.records(batch, keys)
         if not self.per_epoch:

@@ -14,6 +14,8 @@ from routing.bins import BinId, Bins
 from routing.commands import Control
 from routing.options import BinOptions
 from routing.pending import Pending
+from routing.store.memory import MemoryStore
+from routing.store.rocks import RocksMaker
 
 if TYPE_CHECKING:
     from operators.columns.stream import Columns
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from operators.stream import Stream
     from routing.columns.keys import KeyColumns, Keys
     from routing.columns.table import Table
+    from routing.columns.tiered import TieredTable
 
 
 def stateful_state_machine(
@@ -117,6 +120,10 @@ class Folding(Protocol):
     def state_words(self) -> int:
         """How many words an entry's state takes."""
 
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch under way: what is its own has this in the upper half of its last word."""
+
     def apply(self, table: Table, batch: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
         """Apply a batch to `table`; what comes out, if it comes out per record."""
 
@@ -139,6 +146,11 @@ def place_fold(
     from routing.columns.pact import ColumnKey
 
     options = BinOptions.of(bins)
+    if options.store is not MemoryStore and not isinstance(options.store, RocksMaker):
+        raise GraphError(
+            f"operator {name!r} works on columns, and cannot use the store that {options.store!r} makes; leave `store` "
+            f"out of its BinOptions to keep states in memory, or name what `RocksStore.maker()` returns"
+        )
     outlet = place_keyed(
         [(columns.outlet, ColumnKey(key))],
         lambda: StateMachine(fold, key, state, options),
@@ -156,9 +168,13 @@ class StateMachine:
         from routing.columns.shelf import TableShelf
         from routing.columns.table import Table
 
+        bins = Bins(options.bins)
         self.pending = Pending()
-        self._table = Table(Bins(options.bins), fold.state_words)
-        self.shelf = TableShelf(self._table, key, state, self.pending)
+        self._table = Table(bins, fold.state_words)
+        self._tiered: TieredTable | None = None
+        if isinstance(options.store, RocksMaker):
+            self._tiered = tiered(self._table, bins, fold, key, options.store)
+        self.shelf = TableShelf(self._tiered or self._table, key, state, self.pending)
         TableShelf.warm_up(key, state)
         self._fold = fold
         self._key = key
@@ -167,9 +183,30 @@ class StateMachine:
         """Apply the fold."""
         if self._fold.per_epoch and not self.pending.waits_for(time):
             self.pending.add(BinId(0), time, None)
-        return self._fold.apply(self._table, rows, self._key.keys(rows))
+        if self._tiered is None:
+            return self._fold.apply(self._table, rows, self._key.keys(rows))
+        outputs = [self._apply_tiered(self._tiered, part) for part in self._tiered.parts(rows)]
+        return outputs[0] if len(outputs) == 1 else pa.concat_batches(outputs)
 
     def call_up(self, time: int) -> pa.RecordBatch:
         """An epoch is complete; before any bin moves at a later one."""
         self.pending.due(time)
-        return self._fold.finish_epoch(self._table)
+        outputs = self._fold.finish_epoch(self._table)
+        if self._tiered is not None:
+            self._tiered.relieve()
+        return outputs
+
+    def _apply_tiered(self, tiered: TieredTable, rows: pa.RecordBatch) -> pa.RecordBatch:
+        keys = self._key.keys(rows)
+        tiered.fetch(keys)
+        outputs = self._fold.apply(self._table, rows, keys)
+        tiered.relieve()
+        return outputs
+
+
+def tiered(table: Table, bins: Bins, fold: Folding, key: KeyColumns, maker: RocksMaker) -> TieredTable:
+    """A table of a fold's keys with a database behind it."""
+    from routing.columns.tiered import TieredTable
+
+    TieredTable.warm_up(key, fold.state_words)
+    return TieredTable(table, bins, *maker.behind_table(), (lambda: fold.epoch) if fold.per_epoch else None)

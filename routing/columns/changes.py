@@ -15,7 +15,7 @@ class Changes:
 
     def __init__(self, *, serial: int = 1, room: int = CHANGED_MIN) -> None:
         self.serial = serial
-        """What an entry is marked with when it is noted; entries begin with 0. With 0, nothing is noted."""
+        """What the upper half of an entry's mark is once it is noted; it begins with 0. With 0, nothing is noted."""
         self.rows = np.empty(room, np.int64)
         self.count = 0
 

@@ -43,7 +43,7 @@ EMPTY, GONE, FIRST = np.uint64(0), np.uint64(1), np.uint64(2)
 EXACT_WORDS_MAX = 64
 """Keys of up to so many words take just these; longer ones the next power of two."""
 
-NEAR_SLOTS_MAX = 2**15
+NEAR_SLOTS_MAX = 2**14
 """So many slots are near the processor, where one more costs less than to look at two."""
 
 

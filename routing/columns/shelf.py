@@ -20,13 +20,14 @@ from routing.columns.layout import words_in
 from routing.columns.memory import Array
 from routing.columns.packing import validity
 from routing.columns.table import Table
+from routing.columns.tiered import TieredTable
 from routing.pending import Pending
 
 
 class TableShelf:
     """A `routing.migration.Shelf` over a table."""
 
-    def __init__(self, table: Table, key: KeyColumns, state: pa.Schema, pending: Pending) -> None:
+    def __init__(self, table: Table | TieredTable, key: KeyColumns, state: pa.Schema, pending: Pending) -> None:
         self._table = table
         self._key = key
         self._schema = pa.schema([pa.field(KEY_NAME, pa.binary()), *state])

@@ -47,6 +47,9 @@ from routing.columns.layout import (
 from routing.columns.memory import WORD, Array, address_of, empty, store
 
 SLOTS_MIN, ENTRIES_MIN, ARENA_MIN = 1024, 512, 1024
+REBUILT_OF_4 = 3
+"""Up to so many quarters of the slots that may be used are made anew, rather than doubled, when the others are used up
+by keys that are gone."""
 _GROWTH_SWEEP = 8
 """So many old slots are taken over per record: a table that grows is through long before it must grow again."""
 
@@ -85,6 +88,15 @@ class Table:
         """The memory that it has asked for."""
         return sum(array.nbytes for array in (self._slots, self._old, self._entries, self._arena))
 
+    @property
+    def used_bytes(self) -> int:
+        """The memory that its keys need, with what growing takes: other slots beside the old, and an eighth more."""
+        slots = len(self._slots)
+        while REBUILT_OF_4 * used_max(slots) < 4 * self._meta[COUNT]:
+            slots *= 2
+        entries = self._meta[COUNT] * self._meta[WIDTH]
+        return int(16 * slots + 9 * (entries + self._meta[ARENA_TOP]))
+
     def view(self) -> View:
         """What kernels take. It holds until `make_room`."""
         return View(
@@ -108,7 +120,7 @@ class Table:
             self._arena.resize(max(_grown(len(self._arena)), len(self._arena) + needed), refcheck=False)
         if meta[USED] >= meta[USED_MAX]:
             self.settle(len(self._old))
-            many = 2 * meta[COUNT] > meta[USED_MAX]
+            many = 4 * meta[COUNT] > REBUILT_OF_4 * meta[USED_MAX]
             self._old, self._slots = self._slots, np.zeros(len(self._slots) * (2 if many else 1), np.uint64)
             # All that will be taken over has its place.
             meta[USED], meta[SWEPT], meta[USED_MAX] = meta[COUNT], 0, used_max(len(self._slots))

@@ -26,6 +26,22 @@ def test_four_times_as_much_state_as_memory(tmp_path: Path):
     assert list(tmp_path.glob("store-*")) == []
 
 
+def test_columns_beyond_the_share_of_their_table(tmp_path: Path):
+    arguments = ("--columns", "--sensors", "150000", "--directory", tmp_path)
+    lines = run(*example("state_larger_than_memory.py", *arguments), state=tmp_path).lines
+    table = figures(lines)
+    assert (table["keys"], lines[1]) == (150_000, "results               300,000   (0 wrong)")
+    assert table["on disk"] >= table["memory budget"] / 4
+    assert table["memory growth"] <= table["memory budget"]
+    assert list(tmp_path.glob("store-*")) == []
+
+
+def test_columns_on_several_workers(tmp_path: Path):
+    arguments = ("--columns", "--sensors", "60000", "-w2")
+    lines = run(*example("state_larger_than_memory.py", *arguments), state=tmp_path).lines
+    assert lines[1] == "results               120,000   (0 wrong)"
+
+
 def test_on_several_workers(tmp_path: Path):
     lines = run(*example("state_larger_than_memory.py", "--sensors", "5000", "-n2", "-w2"), state=tmp_path).lines
     assert lines[1] == "results                10,000   (0 wrong)"

@@ -6,13 +6,15 @@ import signal
 from pathlib import Path
 
 from routing.bins import Bins
-from routing.store.rocks import MIB, RocksStore
+from routing.store.budget import MIB
+from routing.store.rocks import RocksStore
 from tests.processes import Program, end, wait_for_line
 
 WRITES = """
     import sys
     from routing.bins import Bins
-    from routing.store.rocks import MIB, RocksStore
+    from routing.store.budget import MIB
+    from routing.store.rocks import RocksStore
 
     KEYS = range(200)
     store = RocksStore.open(Bins(16), sys.argv[1], 32 * MIB)
@@ -29,7 +31,8 @@ WRITES = """
 COUNTS = """
     import sys
     from operators import BinOptions, Input, Probe, execute_from_args
-    from routing.store.rocks import MIB, RocksStore
+    from routing.store.budget import MIB
+    from routing.store.rocks import RocksStore
 
     def count(word, n, total):
         if word == sys.argv[2]:
@@ -63,7 +66,8 @@ MOVES = """
     import sys
     from operators import BinOptions, ControlInput, Input, Probe, execute_from_args
     from routing.store.memory import MemoryStore
-    from routing.store.rocks import MIB, RocksStore
+    from routing.store.budget import MIB
+    from routing.store.rocks import RocksStore
 
     EPOCHS, KEYS = 12, 2000
     rocks = RocksStore.maker(sys.argv[1], 32 * MIB)
@@ -102,11 +106,92 @@ MOVES = """
     execute_from_args(main, sys.argv[2:])
 """
 
+MOVES_COLUMNS = """
+    import sys
+    import numpy as np
+    import pyarrow as pa
+    from operators import BinOptions, ControlInput, Probe, execute_from_args
+    from operators.columns import ColumnInput
+    from routing.store.budget import MIB
+    from routing.store.rocks import RocksStore
+
+    EPOCHS, KEYS, BATCH = 4, 300_000, 10_000
+    rocks = RocksStore.maker(sys.argv[1], 32 * MIB)
+
+    def count(key, n, total):
+        total += n
+        return total, [(key, total)]
+
+    def main(worker):
+        data, control, probe = ColumnInput({"key": int, "n": int}), ControlInput(), Probe()
+        mine = np.arange(worker.index, KEYS, 2)
+        last, largest_bytes = np.zeros(KEYS, np.int64), 0
+
+        def keep(batch):
+            last[batch["key"].to_numpy()] = batch["total"].to_numpy()
+
+        with worker.dataflow() as scope:
+            (
+                data.stream(scope)
+                .stateful_state_machine(
+                    count,
+                    key="key",
+                    value="n",
+                    state={"total": int},
+                    initial=0,
+                    output={"key": int, "total": int},
+                    control=control.stream(scope).broadcast(),
+                    bins=BinOptions(16, store=rocks),
+                )
+                .inspect(keep)
+                .probe(probe)
+            )
+        for epoch in range(EPOCHS):
+            if worker.index == 0 and epoch:
+                control.map([0 if bin_id < 4 * epoch else 1 for bin_id in range(16)])
+            np.random.default_rng(epoch).shuffle(mine)
+            for start in range(0, len(mine), BATCH):
+                some = mine[start : start + BATCH]
+                data.send(pa.record_batch({"key": some, "n": some + epoch}))
+                worker.step()
+            data.advance_to(epoch + 1)
+            control.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(epoch + 1))
+            largest_bytes = max(largest_bytes, rocks.disk_bytes())
+        control.close()
+        data.close()
+        worker.complete()
+        numbers = np.arange(KEYS)
+        right = (last == EPOCHS * numbers + sum(range(EPOCHS))) & (numbers > 0)
+        print(right.sum(), largest_bytes > MIB, flush=True)
+
+    execute_from_args(main, sys.argv[2:])
+"""
+
+FILLS_BEHIND_A_TABLE = """
+    import resource, sys
+    from rocksdict import WriteBatch
+    from routing.store.budget import MIB
+    from routing.store.errors import StoreFull
+    from routing.store.rocks import RocksStore
+
+    database, _ = RocksStore.maker(sys.argv[1], 32 * MIB).behind_table()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MIB // 4, MIB // 4))
+    try:
+        for number in range(10_000):
+            batch = WriteBatch(raw_mode=True)
+            batch.put(number.to_bytes(8, "big"), b"x" * 10_000)
+            database.write(batch)
+    except StoreFull as error:
+        print(error, flush=True)
+"""
+
 FILLS = """
     import resource, sys
     from routing.bins import Bins
     from routing.store.errors import StoreFull
-    from routing.store.rocks import MIB, RocksStore
+    from routing.store.budget import MIB
+    from routing.store.rocks import RocksStore
 
     store = RocksStore.open(Bins(16), sys.argv[1], 32 * MIB)
     resource.setrlimit(resource.RLIMIT_FSIZE, (MIB // 4, MIB // 4))
@@ -149,6 +234,16 @@ def test_bins_go_to_and_fro_between_disk_and_memory_while_records_come(tmp_path:
     counts = [int(line) for line in ended.out.splitlines()]
     assert sum(counts) == 2000
     assert all(count > 500 for count in counts), counts
+    assert list(stores.glob("store-*")) == []
+
+
+def test_bins_of_columns_go_to_and_fro_with_what_of_them_is_on_disk(tmp_path: Path):
+    program, stores = Program.write(tmp_path, MOVES_COLUMNS), tmp_path / "stores"
+    ended = program.run(str(stores), "-n2")
+    assert ended.code == 0, ended.err
+    counts, on_disk = zip(*(line.split() for line in ended.out.splitlines()), strict=True)
+    assert sum(map(int, counts)) == 300_000 - 1
+    assert on_disk == ("True", "True")
     assert list(stores.glob("store-*")) == []
 
 
@@ -196,3 +291,10 @@ def test_a_full_disk_is_told_by_name(tmp_path: Path):
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith(f"no room is left for the state in {tmp_path / 'state'} (IO error: ")
     assert "make room, or give the store another directory" in ended.out
+
+
+def test_a_full_disk_behind_a_table_is_told_by_name(tmp_path: Path):
+    """Nothing is logged there: what cannot be written is found out a little later."""
+    ended = Program.write(tmp_path, FILLS_BEHIND_A_TABLE).run(str(tmp_path / "state"))
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"no room is left for the state in {tmp_path / 'state'}")

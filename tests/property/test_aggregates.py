@@ -151,7 +151,7 @@ def test_what_was_null_stays_so_while_bins_move():
     def build(streams: list[Any], options: dict[str, Any]) -> list[Any]:
         return [streams[0].to_columns(SCHEMA).stateful_aggregate(aggregates, key="key", **options).to_rows()]
 
-    runs = [run_moving(build, feed, seed=seed) for seed in range(6)]
+    runs = [run_moving(build, feed, seed=seed, columns=True) for seed in range(6)]
     assert sum(run.bins_shipped for run in runs) > 10
     wanted = results(feed[0], "epoch", aggregates)
     for run in runs:

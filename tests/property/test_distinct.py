@@ -147,7 +147,7 @@ def test_sketches_move_with_their_bins(seed: int):
         for key, value in rows:
             seen[key].append(value)
         expected += [(epoch, (key, sketched(seen[key]))) for key in {key for key, _ in rows}]
-    moved = run_moving(build, FEED, seed=seed)
+    moved = run_moving(build, FEED, seed=seed, columns=True)
     assert moved.on_bins == moved.by_hash == by_epoch(expected)
 
 

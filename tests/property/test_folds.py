@@ -342,7 +342,9 @@ def test_a_fold_gives_the_same_while_bins_move(name: str, seed: int):
     """Values are alike, so that the order of records that several workers send does not matter."""
     case, random = CASES[name], Random(seed)
     feed = [[[(*row[: len(case.key)], 1) for row in case.some_records(random, 20)] for _ in range(6)]]
-    on_columns = run_moving(lambda streams, options: [case.columns(streams[0], **options).to_rows()], feed, seed=seed)
+    on_columns = run_moving(
+        lambda streams, options: [case.columns(streams[0], **options).to_rows()], feed, seed=seed, columns=True
+    )
     on_rows = run_moving(lambda streams, options: [case.rows(streams[0], **options)], feed, seed=seed)
     assert on_columns.on_bins == on_columns.by_hash == on_rows.on_bins
 
@@ -352,7 +354,7 @@ def test_bins_of_columns_move_in_the_test_above():
     feed = [[[("tea", 1), ("milk", 1)]] * 6]
     assert any(
         run_moving(
-            lambda streams, options: [case.columns(streams[0], **options).to_rows()], feed, seed=seed
+            lambda streams, options: [case.columns(streams[0], **options).to_rows()], feed, seed=seed, columns=True
         ).bins_shipped
         for seed in range(4)
     )

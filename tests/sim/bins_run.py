@@ -31,7 +31,7 @@ from routing.router import Installation
 from routing.stateful import OnBins, RowKey
 from routing.store.keyed import StoreMaker
 from routing.store.memory import MemoryStore
-from routing.store.rocks import RocksStore
+from tests.cramped import CrampedMaker
 
 Row = tuple[str, int]
 Epochs = list[list[Row]]
@@ -55,7 +55,7 @@ class Shape:
     def choose(random: Random) -> Shape:
         """Roll the dice."""
         workers = random.choice((1, 2, 2, 3, 3, 4))
-        on_disk = RocksStore.maker() if random.random() < 0.2 else MemoryStore
+        on_disk = CrampedMaker() if random.random() < 0.2 else MemoryStore
         shape = Shape(
             workers=workers,
             bins=random.choice((1, 2, 8, 16)),

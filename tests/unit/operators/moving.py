@@ -53,7 +53,7 @@ Build = Callable[[list[Stream[Any]], dict[str, Any]], list[Stream[Any]]]
 """Puts the operator under test on the inputs, with options for where it is; returns the streams to compare."""
 
 
-def run_moving(build: Build, feed: Feed, *, seed: int) -> Moved:
+def run_moving(build: Build, feed: Feed, *, seed: int, columns: bool = False) -> Moved:
     """Run the operator on random workers, with random moves, all invariants of progress checked after every move."""
     random = Random(seed)
     workers, bins = random.choice([1, 2, 3, 4]), random.choice([1, 2, 8, 16])
@@ -75,8 +75,8 @@ def run_moving(build: Build, feed: Feed, *, seed: int) -> Moved:
         with worker.dataflow() as scope:
             streams = [input.stream(scope) for input in inputs]
             commands: Stream[Control] = control.stream(scope).broadcast()
-            on_bins = {"control": commands, "bins": BinOptions(bins, store, report)}
-            fixed = {"bins": BinOptions(store=store)}
+            on_bins = {"control": commands, "bins": BinOptions(bins, MemoryStore if columns else store, report)}
+            fixed = {"bins": BinOptions(store=MemoryStore if columns else store)}
             for options, outcome in ((on_bins, moved.on_bins), (fixed, moved.by_hash)):
                 for part, output in enumerate(build(streams, options)):
                     output.inspect_time(partial(_keep, outcome, part))

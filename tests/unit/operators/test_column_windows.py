@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cache
 from random import Random
@@ -23,7 +22,6 @@ from operators.columns import aggregates as agg
 from operators.columns.errors import ValueUnfit
 from operators.columns.spans import Spans
 from routing.columns.window_shelf import WindowShelf
-from routing.store.memory import MemoryStore
 from routing.store.rocks import RocksStore
 from tests.unit.operators.moving import Outcome, run_moving
 from tests.unit.operators.test_windows_while_bins_move import EPOCHS, SEEDS, sliding, tumbling
@@ -61,12 +59,12 @@ def simulate(kind: str, seed: int) -> tuple[Outcome, Outcome, Outcome, int]:
             lateness=setting.lateness,
             early="epoch" if setting.early else None,
             **shape,
-            **{**options, "bins": replace(options["bins"], store=MemoryStore)},
+            **options,
         )
         return [part.to_rows() for part in windows]
 
     with patch("operators.columns.windowing.WindowShelf", Watched):
-        moved = run_moving(build, feed, seed=seed)
+        moved = run_moving(build, feed, seed=seed, columns=True)
     assert shelves
     return moved.on_bins, moved.by_hash, flat(reference(feed[0], setting)), moved.bins_shipped
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from framework.wire import codec
 from routing.bins import BinId, Bins
 from routing.store import memory
+from routing.store.budget import MEMORY_BYTES_MIN, MIB
 from routing.store.errors import (
     MemoryBudgetTooSmall,
     StoreCorrupt,
@@ -31,7 +32,7 @@ from routing.store.errors import (
 from routing.store.key_bytes import key_from_bytes, key_to_bytes
 from routing.store.keyed import KeyedStore, decode_chunk
 from routing.store.memory import GATHER_MAX, MemoryStore
-from routing.store.rocks import MEMORY_BYTES_MIN, MIB, RocksStore
+from routing.store.rocks import RocksStore
 
 BINS = Bins(4)
 
