@@ -29,26 +29,19 @@ class OpenWindow:
     def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, pending: Pending) -> None:
         self.table = Table(bins, state_words)
         self.changes = Changes()
-        self._shelf = TableShelf(self.table, key, state, pending)
+        self.shelf = TableShelf(self.table, key, state, pending)
         self._known = np.zeros(bins.count, np.bool_)
 
     def new_bins(self) -> list[BinId]:
-        """The bins that have had no key in this window when this was last asked, nor came with one."""
+        """The bins that have a key in this window by now, each once.
+
+        One that leaves comes back, if it does, with its keys and with what it had put off for them.
+        """
         used = self.table.bins_in_use()
         new = np.flatnonzero(used & ~self._known)
         if len(new):
             self._known |= used
         return [BinId(int(bin_id)) for bin_id in new]
-
-    def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
-        """Take out what a bin has here, piece by piece."""
-        yield from self._shelf.extract(bin_id, chunk_bytes_max)
-        self._known[bin_id] = False
-
-    def install(self, bin_id: BinId, chunk: memoryview) -> None:
-        """Put a piece of what a bin has here in; what it has put off comes with it."""
-        self._shelf.install(bin_id, chunk)
-        self._known[bin_id] = True
 
 
 class WindowShelf:
@@ -83,7 +76,7 @@ class WindowShelf:
         """Take a bin's state out, piece by piece; a window that nothing is left in is forgotten."""
         for start in sorted(self._open):
             window = self._open[start]
-            for chunk in window.extract(bin_id, chunk_bytes_max):
+            for chunk in window.shelf.extract(bin_id, chunk_bytes_max):
                 yield chunk + start.to_bytes(START_BYTES, "little", signed=True)
             if not len(window.table):
                 self.forget(start)
@@ -91,7 +84,7 @@ class WindowShelf:
     def install(self, bin_id: BinId, chunk: bytes) -> None:
         """Put a piece of a bin's state in."""
         start = int.from_bytes(chunk[-START_BYTES:], "little", signed=True)
-        self.window(start).install(bin_id, memoryview(chunk)[:-START_BYTES])
+        self.window(start).shelf.install(bin_id, memoryview(chunk)[:-START_BYTES])
 
     def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:
         """Take out what a bin has put off."""
