@@ -19,7 +19,7 @@ run: setup ## stream a text through WordCount on Spark, and scale it meanwhile (
 	@$(PY) examples/wordcount_spark.py $(ARGS)
 
 test: lint ## lint, then every test (ARGS="-k name" for some of them)
-	@$(PY) -m pytest $(or $(ARGS),-n 2 --dist loadfile)
+	@$(PY) -m pytest $(or $(ARGS),-n 3)
 
 lint: setup ## ruff and mypy
 	@$(PY) -m ruff check .

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from framework.errors import GraphError
 from framework.launch.config import Config
 from framework.launch.execute import execute
+from framework.launch.sources import remember, sources_of
 from framework.worker.worker import Worker
 from operators.drive import check_names, drive, epochs, feed_from
 from operators.flow import Flow, Receiver
@@ -42,6 +43,14 @@ class Job:
     def __init__(self, name: str) -> None:
         self.name = name
         self._build: Callable[[Flow], None] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it is elsewhere: the source of its functions goes along."""
+        return {"name": self.name, "_build": self._build, "sources": sources_of(self._build)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        remember(state.pop("sources"))
+        self.__dict__.update(state)
 
     @staticmethod
     def load(path: str | Path) -> Job:

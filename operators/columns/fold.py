@@ -193,7 +193,7 @@ class CompiledFold:
         if self._shape.fold.reads_key:
             return self._numbers(batch, field)
         column = batch.column(field.name)
-        return _array(column.fill_null(0) if column.null_count else column)
+        return _array(column.fill_null(pa.scalar(0).cast(column.type)) if column.null_count else column)
 
     def _declared(self) -> list[Field]:
         """The columns of the outputs that are not the key's."""

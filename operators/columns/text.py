@@ -19,7 +19,8 @@ def line_batches(path: Path, schema: pa.Schema, *, lines_max: int, where: str) -
     """The lines of a file, some at a time, without their ends."""
     if len(schema) != 1 or not pa.types.is_string(schema.field(0).type):
         raise ConfigError(f"{where} takes the columns {schema.names}, and a text file has one, of strings, the line")
-    with path.open("rb") as file:
+    # Unbuffered: of a pipe, a read gives what is there, rather than wait for all that was asked for.
+    with path.open("rb", buffering=0) as file:
         rest = b""
         waiting: list[pa.Array] = []
         while chunk := file.read(READ_BYTES):

@@ -194,11 +194,13 @@ class JobOnSpark:
             self.wait()
         else:
             self.stop()
+            if error is not None and self._error is not None and error is not self._error:
+                error.add_note(str(self._error))  # what Spark reports is that the job was lost, and not why
 
     def _overseer(self) -> Overseer:
         if self._plane.overseer is None:
             raise JobUnreachable("this job does not run yet; start it first")
-        if not self._thread.is_alive():
+        if self.wait(0):
             raise JobUnreachable("this job has ended")
         return self._plane.overseer
 

@@ -65,6 +65,13 @@ def test_links_lead_somewhere(page: Path):
     assert [target for target in links(page) if not (page.parent / target).exists()] == []
 
 
+def test_what_make_test_is_told_does_not_reach_make_run(monkeypatch: pytest.MonkeyPatch):
+    told = shell("make run")
+    monkeypatch.setenv("ARGS", "-n 2")
+    monkeypatch.setenv("MAKEFLAGS", " -- ARGS=-n\\ 2")
+    assert shell("make run") == told
+
+
 def reader(page: Path, tmp_path: Path) -> Path:
     """A directory as the reader of a page has it: with the examples, and the files that the page tells to write."""
     directory = tmp_path / "reader"
@@ -91,8 +98,10 @@ def execute(block: Block, directory: Path, state: Path) -> list[tuple[Command, l
 
 def shell(text: str) -> tuple[str, ...]:
     if text == "make run":
-        # Without its set-up, which is not to be touched while tests run in it.
-        recipe = run("make", "--no-print-directory", "--dry-run", "run", state=ROOT).lines[-1]
+        # Without its set-up, which is not to be touched while tests run in it; and without what `make test` was told,
+        # if that is what runs this.
+        alone = "env", *(part for name in ("MAKEFLAGS", "MFLAGS", "ARGS") for part in ("-u", name))
+        recipe = run(*alone, "make", "--no-print-directory", "--dry-run", "run", state=ROOT).lines[-1]
         return "bash", "-c", f"cd {shlex.quote(str(ROOT))} && {recipe}"
     return "bash", "-c", text
 

@@ -24,7 +24,8 @@ from routing.control.client import Client
 from tests.processes import Ended, end, run, start
 
 HAILER = str(Path(sys.executable).with_name("hailer"))
-WAIT_S = 30.0
+WAIT_S = 60.0
+"""A bound for what hangs; folds may have to be compiled meanwhile, on a machine that is busy."""
 LINE_S = 0.002
 
 COUNTS = """
@@ -77,9 +78,9 @@ class Feed:
 
 
 @contextmanager
-def feeding(folder: Path) -> Iterator[Feed]:
+def feeding(folder: Path, source: str = COUNTS) -> Iterator[Feed]:
     """The job `counts.py`, and a pipe `lines` that is fed."""
-    (folder / "counts.py").write_text(COUNTS)
+    (folder / "counts.py").write_text(source)
     feed = Feed(folder / "lines")
     try:
         yield feed
@@ -101,10 +102,10 @@ def running(folder: Path, job: str, *arguments: str) -> Iterator[subprocess.Pope
 
 
 @contextmanager
-def counting(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], Feed]]:
+def counting(folder: Path, *arguments: str, source: str = COUNTS) -> Iterator[tuple[subprocess.Popen[str], Feed]]:
     """A job that counts the words of a feed, once its lines flow."""
     flags = ("--output", "counts=out", "--epoch-lines", "5", *arguments)
-    with feeding(folder) as feed, running(folder, "counts", *flags) as process:
+    with feeding(folder, source) as feed, running(folder, "counts", *flags) as process:
         wait_for_status(folder, flows)
         yield process, feed
 

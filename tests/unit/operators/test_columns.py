@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -584,3 +585,25 @@ def test_floats_of_16_bits_are_keys_and_values():
         ).extract()
     )
     assert found.rows() == [(half, 0.75), (half, 1.25)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "some"),
+    [
+        (pa.bool_(), True),
+        (pa.int8(), 1),
+        (pa.uint64(), 2**63),
+        (pa.float16(), np.float16(0.5)),
+        (pa.date32(), date(1969, 1, 1)),
+    ],
+    ids=str,
+)
+def test_a_key_of_any_type_may_be_null(kind: pa.DataType, some: object):
+    rows = [(some, 1), (None, 1), (some, 2), (None, 3)]
+
+    def build(scope: Scope) -> Any:
+        columns = to_stream(scope, rows).to_columns({"what": kind, "cents": int})
+        return folded(columns, count, output={"what": kind, "total": int}).extract()
+
+    found = example(build)
+    assert found.rows() == [(some, 1), (None, 1), (some, 3), (None, 4)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,20 @@ def test_lines_are_those_of_rows(
     path = tmp_path / "text"
     path.write_bytes(octets)
     assert batches(path, lines_max) == list(lines(path, lines_max=lines_max))
+
+
+def test_lines_of_a_pipe_come_before_it_ends(tmp_path: Path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    pipe = os.open(path, os.O_RDWR)
+    reading = line_batches(path, SCHEMA, lines_max=2, where="input 'lines'")
+    try:
+        os.write(pipe, b"to\nbe\nor")
+        assert next(reading).to_pylist() == [{"line": "to"}, {"line": "be"}]
+        os.write(pipe, b" not\n")
+    finally:
+        os.close(pipe)
+    assert [batch.to_pylist() for batch in reading] == [[{"line": "or not"}]]
 
 
 @given(
