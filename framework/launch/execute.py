@@ -25,6 +25,7 @@ from framework.launch.family import ProcessesFailed, supervise
 from framework.launch.launcher import Launcher
 from framework.launch.link import Link
 from framework.launch.local import LocalLauncher
+from framework.launch.memory import keep_freed_memory
 from framework.launch.news import tell_join
 from framework.launch.plane import ControlPlane
 from framework.launch.report import render, worst
@@ -104,6 +105,7 @@ def execute_as_child(
     """Run the workers of a process that a launcher has started, tell it of a failure, and exit accordingly."""
     config, stop = with_spawned(config, spawned), Stop()
     _show_log()
+    keep_freed_memory()
     with stop.on_signals():
         live_as_child(spawned)
         with _reporting(config, stop, spawned):

@@ -11,6 +11,9 @@ from framework.wire.container import COLUMNS, Kind, register_kind
 SMALL_ROWS = 8192
 """Each batch costs an operator some tens of microseconds, whatever its size: that of so many rows, about."""
 
+SMALL_ROW_BYTES = 32
+"""A row counts as several of so many bytes: to join long ones is a copy of what does not stay in the cache."""
+
 ALIGNMENT = 8
 """Numbers are read where they are, by code that was compiled for numbers at such addresses."""
 
@@ -67,6 +70,12 @@ def decode_batch(buffer: Buffer) -> pa.RecordBatch:
     return batch
 
 
+def batch_size(batch: pa.RecordBatch) -> int:
+    """How many rows a batch has, or would have if none were long."""
+    rows = len(batch)
+    return rows if rows >= SMALL_ROWS else max(rows, batch.nbytes // SMALL_ROW_BYTES)
+
+
 def split_batch(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """Two halves, in order."""
     middle = len(batch) // 2
@@ -82,6 +91,7 @@ register_kind(
         split_batch,
         pa.concat_batches,
         lambda one, other: one.schema.equals(other.schema),
+        batch_size,
         small=SMALL_ROWS,
         allocate=_allocated,
     )

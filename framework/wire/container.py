@@ -40,8 +40,10 @@ class Kind:
     """One container of several, in order."""
     alike: Callable[[Any, Any], bool]
     """Whether two can be joined."""
+    size: Callable[[Any], int]
+    """How much work there is in a container, beside that for any container."""
     small: int
-    """Fewer records are joined with those of the next container before an operator takes them; 0: never."""
+    """One of a lesser size is joined with the next before an operator takes it; 0: never."""
     allocate: Callable[[int], memoryview]
     """Memory that bytes of containers are read into."""
 
@@ -85,16 +87,19 @@ def split_container(container: Container) -> tuple[Container, Container]:
 def take_joined(queue: deque[tuple[Any, Container]], time: object, first: Container) -> Container:
     """A container that was taken from a queue, with those of the same time behind it while they are small."""
     kind = _kind_of(first)
-    joined, count = [first], len(first)
-    while queue and count < kind.small:
+    if not kind.small:
+        return first
+    joined, size = [first], kind.size(first)
+    while queue and size < kind.small:
         next_time, following = queue[0]
-        if next_time != time or type(following) is not kind.cls or len(following) >= kind.small:
+        if next_time != time or type(following) is not kind.cls or not kind.alike(first, following):
             break
-        if not kind.alike(first, following):
+        following_size = kind.size(following)
+        if following_size >= kind.small:
             break
         queue.popleft()
         joined.append(following)
-        count += len(following)
+        size += following_size
     container: Container = first if len(joined) == 1 else kind.join(joined)
     return container
 
@@ -132,6 +137,7 @@ register_kind(
         _halves,
         _chained,
         lambda one, other: True,
+        len,
         small=0,
         allocate=allocate_plainly,
     )

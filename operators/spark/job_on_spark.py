@@ -24,6 +24,7 @@ from operators.job import Job
 from operators.job_files import JobProgram
 from operators.portal.door import find_door
 from operators.portal.errors import JobLost, Refused
+from operators.spark.settings import RENAMING, SMALL_BATCHES, Slots, settings, wait_for_sources
 from operators.spark.source import register
 from routing.control.errors import JobUnreachable
 from routing.control.outcome import Outcome
@@ -59,6 +60,7 @@ class JobOnSpark:
         self._queries: list[StreamingQuery] = []
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         """For the checkpoints of queries that feed the job: they mean nothing to another run of it."""
+        self._slots = Slots(spark)
         self._stop = Stop()
         self._directory = Path.cwd()
         self._plane = JobControl(program.name, self._directory)
@@ -92,6 +94,7 @@ class JobOnSpark:
         self._stop.request("the program that started it stopped it")
         if self._thread.ident is not None:
             self._thread.join()
+        self._slots.free()
         if self._scratch is not None:
             self._scratch.cleanup()
 
@@ -121,7 +124,10 @@ class JobOnSpark:
 
     def scale(self, workers: int) -> Outcome:
         """Make it have so many processes, and wait until they have their bins, or theirs have gone to the others."""
-        return self._overseer().scale_to(workers)
+        outcome = self._overseer().scale_to(workers)
+        if self._queries:
+            self._slots.hold(len(self.processes))
+        return outcome
 
     def move(self, bins: Sequence[int], *, to: int) -> Outcome:
         """Give some bins to a worker, and wait until it has them."""
@@ -150,12 +156,17 @@ class JobOnSpark:
         any and executors do not share this machine's disk.
         """
         options = self._options(input=input)
+        self._slots.hold(len(self.processes))
         if not df.isStreaming:
-            df.write.format("hailer").mode("append").options(**options).save()
+            with settings(df.sparkSession, SMALL_BATCHES):
+                df.write.format("hailer").mode("append").options(**options).save()
             return None
         writer = df.writeStream.format("hailer").options(**options)
         where = checkpoint or self._new_checkpoint()
-        query = (writer.trigger(**trigger) if trigger else writer).option("checkpointLocation", where).start()
+        writer = (writer.trigger(**trigger) if trigger else writer).option("checkpointLocation", where)
+        with settings(df.sparkSession, SMALL_BATCHES if checkpoint else SMALL_BATCHES | RENAMING):
+            query = writer.start()
+            wait_for_sources(query)
         self._queries.append(query)
         return query
 

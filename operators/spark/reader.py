@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
 
 from framework.errors import ConfigError
 from operators.portal.client import Gate, Pieces
+from operators.spark.garbage import keep_what_is_loaded
 
 Offset = dict[str, Any]
 
@@ -50,6 +51,7 @@ class Origin:
         assert isinstance(partition, Pickup), partition
         for batch in self.gate.read(self.output, partition.pieces):
             yield batch.cast(self.schema)
+        keep_what_is_loaded()
 
 
 class BatchReader(DataSourceReader):

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from framework.errors import ConfigError
 from operators.portal.door import Door, find_door
+from operators.spark.garbage import keep_what_is_loaded
 from operators.spark.options import check_options, flag, positive
 from operators.spark.reader import BatchReader, Origin, StreamReader
 from operators.spark.schemas import check_fits, spark_schema, spoken_schema
@@ -64,7 +65,9 @@ class HailerSource(DataSource):
 
     def _door(self) -> Door:
         check_options(self.options)
-        return find_door(Path(self.options.get("directory") or Path.cwd()), self.options.get("job"))
+        door = find_door(Path(self.options.get("directory") or Path.cwd()), self.options.get("job"))
+        keep_what_is_loaded()
+        return door
 
     def _target(self, schema: StructType) -> Target:
         door = self._door()

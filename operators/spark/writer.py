@@ -15,6 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from operators.portal.client import Gate
+from operators.spark.garbage import keep_what_is_loaded
 from operators.spark.schemas import fitted
 
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
@@ -45,6 +46,7 @@ class Target:
         schema = self.schema
         fit = batches if schema is None else (fitted(one, schema) for one in batches)
         self.gate.stage(self.input, attempt, query, batch, fit)
+        keep_what_is_loaded()
         return Staged(query, attempt)
 
     def commit(self, query: str, batch: int, messages: list[WriterCommitMessage | None]) -> None:

@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 
 from framework.launch.family import ProcessesFailed
 from framework.launch.spark_session import SparkOptions, open_session
+from operators import Flow, Job
 from operators.job_files import JobProgram
 from operators.spark import JobOnSpark
+from operators.spark.settings import PARALLELISM, RENAMING, SMALL_BATCHES
 from routing.control.errors import ChangeFailed
 from routing.control.job_file import load_job
 from tests.process.jobs import wait_until
@@ -90,6 +92,29 @@ def test_workers_join_and_leave_while_lines_flow_and_no_count_is_wrong(spark: Sp
         assert not running.wait(0)
         (folder / "hurry").touch()
     check_counts(folder)
+
+
+def test_a_session_has_its_own_settings_back_when_a_job_that_was_fed_has_stopped(spark: SparkSession, folder: Path):
+    job = Job("passing")
+
+    @job.dataflow
+    def passing(flow: Flow) -> None:
+        flow.output("lines", flow.input("lines"), {"line": str})
+
+    [manager], [batch_bytes] = RENAMING, SMALL_BATCHES
+    spark.conf.set(batch_bytes, "5000")  # what the user says is not changed
+    (folder / "incoming").mkdir()
+    (folder / "incoming" / "lines.txt").write_text("tea\nmilk\n")
+    with JobOnSpark(spark, job, workers=2) as running:
+        feeding = running.feed(spark.readStream.text(str(folder / "incoming")), availableNow=True)
+        assert feeding is not None
+        feeding.awaitTermination()
+        assert [spark.conf.get(key, None) for key in (PARALLELISM, manager, batch_bytes)] == ["2", None, "5000"]
+        running.scale(3)
+        assert spark.conf.get(PARALLELISM, None) == "1"
+        assert sorted(running.read(stream=False).collect()) == [("milk",), ("tea",)]
+    assert [spark.conf.get(key, None) for key in (PARALLELISM, manager, batch_bytes)] == [None, None, "5000"]
+    spark.conf.unset(batch_bytes)
 
 
 def test_a_cluster_without_room_is_told_before_anything_is_submitted(spark: SparkSession, folder: Path):

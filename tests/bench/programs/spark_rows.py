@@ -40,7 +40,7 @@ SETTINGS = (
     ("spark.driver.memory", "2g"),
 )
 TIMEOUT_S = 300
-POLL_S = 0.01
+POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,7 @@ def through_job(counting: JobOnSpark, reading: StreamingQuery, stream: DataFrame
     before, begun, began_s = rows_read(reading), spent(), time.monotonic()
     feeding = counting.feed(stream, availableNow=True)
     assert feeding is not None
-    while (rows := rows_read(reading) - before) < counts:
-        assert time.monotonic() < began_s + TIMEOUT_S, f"{rows} of {counts} counts after {TIMEOUT_S} s"
-        time.sleep(POLL_S)
+    rows = wait_for_rows(reading, before + counts, began_s + TIMEOUT_S) - before
     taken = Taken(time.monotonic() - began_s, rows, spent().since(begun))
     feeding.awaitTermination()
     return taken
@@ -222,6 +220,19 @@ def into_nothing(stream: DataFrame, checkpoint: Path, **trigger: bool) -> Stream
 def rows_read(query: StreamingQuery) -> int:
     """How many rows a query has read."""
     return sum(progress["numInputRows"] for progress in query.recentProgress)
+
+
+def wait_for_rows(query: StreamingQuery, wanted: int, deadline_s: float) -> int:
+    """How many rows a query has read, once they are as many as wanted."""
+    told = None
+    while True:
+        latest = query.lastProgress
+        if latest is not None and latest["timestamp"] != told:  # all reports each time would take half of a core
+            told = latest["timestamp"]
+            if (rows := rows_read(query)) >= wanted:
+                return rows
+        assert time.monotonic() < deadline_s, f"fewer than {wanted} rows after {TIMEOUT_S} s"
+        time.sleep(POLL_S)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from framework.errors import ProtocolError
-from framework.wire.container import COLUMNS, decode_container, encode_container, split_container
+from framework.wire.columns import batch_size
+from framework.wire.container import COLUMNS, decode_container, encode_container, split_container, take_joined
 
 
 def test_a_batch_travels_with_its_schema() -> None:
@@ -40,3 +44,14 @@ def test_halves_are_in_order() -> None:
 def test_what_is_no_batch_is_refused(octets: bytes) -> None:
     with pytest.raises(ProtocolError, match="not an Arrow batch"):
         decode_container(COLUMNS, octets)
+
+
+def test_batches_are_joined_while_they_are_small_in_rows_and_in_bytes() -> None:
+    short = pa.record_batch({"word": ["tea"] * 10})
+    long = pa.record_batch({"line": ["x" * 10_000] * 100})
+    assert [batch_size(batch) for batch in (short, long, long.slice(0, 1))] == [10, 31_262, 312]
+    queue: deque[tuple[Any, Any]] = deque([(0, short), (0, short)])
+    assert len(take_joined(queue, 0, short)) == 30
+    queue = deque([(0, long), (0, long)])
+    assert take_joined(queue, 0, long) is long
+    assert len(queue) == 2

@@ -48,6 +48,7 @@ def test_another_kind_travels_by_its_own_functions(monkeypatch: pytest.MonkeyPat
             lambda value: (Numbers(value.octets[:1]), Numbers(value.octets[1:])),
             lambda values: Numbers(b"".join(value.octets for value in values)),
             lambda one, other: one.octets[:1] == other.octets[:1],
+            len,
             small=4,
             allocate=lambda size: memoryview(bytearray(size)),
         )
