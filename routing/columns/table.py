@@ -1,8 +1,8 @@
 """A hash table of keys and states, for compiled code: open addressing, and full comparison of keys.
 
-How it lies in memory is told in `routing.columns.layout`. Nothing large is copied at once, for that would hold the
-stream up: entries and arena grow by an eighth, which the operating system does by moving pages; slots double, and a
-little of the old ones is taken over with every batch. Until all is, both are looked at.
+How it lies in memory is told in `routing.columns.layout`. Nothing large is copied or cleared at once, for that would
+hold the stream up. Entries and arena grow in place. Slots double: before that the new ones are made ready, and after it
+the old ones are taken over, a little with every batch. Until all are, both are looked at.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from routing.bins import BinId, Bins
 from routing.columns.compiled import inlined, kernel
 from routing.columns.entries import bin_of, insert, remove, take_slot
+from routing.columns.growing import Growing
 from routing.columns.keys import Keys
 from routing.columns.layout import (
     ARENA_FIRST,
@@ -50,6 +51,10 @@ SLOTS_MIN, ENTRIES_MIN, ARENA_MIN = 1024, 512, 1024
 REBUILT_OF_4 = 3
 """Up to so many quarters of the slots that may be used are made anew, rather than doubled, when the others are used up
 by keys that are gone."""
+NEXT_SLOTS_MIN = 2**18
+"""So many slots, two megabytes, are made ready before they are needed."""
+_TOUCHED = 512
+"""One word of so many, a page's, is enough."""
 _GROWTH_SWEEP = 8
 """So many old slots are taken over per record: a table that grows is through long before it must grow again."""
 
@@ -66,8 +71,11 @@ class Table:
         width = STATE + self._state_words
         self._slots = np.zeros(SLOTS_MIN, np.uint64)
         self._old = np.zeros(0, np.uint64)
-        self._entries = np.zeros(PAD + ENTRIES_MIN * width, np.uint64)
-        self._arena = np.zeros(ARENA_MIN, np.uint64)
+        self._next = np.zeros(0, np.uint64)
+        self._ready = 0
+        """So many of the next slots have been touched, so that the system has cleared them."""
+        self._entries = Growing(PAD + ENTRIES_MIN * width)
+        self._arena = Growing(ARENA_MIN)
         self._heads = np.full(self._bins.count, NONE, np.int64)
         self._counts = np.zeros(self._bins.count, np.int64)
         self._blocks = np.full(EXACT_WORDS_MAX + 33, -1, np.int64)
@@ -86,7 +94,8 @@ class Table:
     @property
     def nbytes(self) -> int:
         """The memory that it has asked for."""
-        return sum(array.nbytes for array in (self._slots, self._old, self._entries, self._arena))
+        words = PAD + self._meta[TOP] * self._meta[WIDTH] + self._meta[ARENA_TOP]
+        return int(8 * (words + len(self._slots) + len(self._old) + len(self._next)))
 
     @property
     def used_bytes(self) -> int:
@@ -102,8 +111,8 @@ class Table:
         return View(
             self._slots,
             self._old,
-            self._entries,
-            self._arena,
+            self._entries.words,
+            self._arena.words,
             self._heads,
             self._counts,
             self._blocks,
@@ -114,21 +123,38 @@ class Table:
         """Have room for the key that a kernel had none for."""
         meta = self._meta
         width, needed = int(meta[WIDTH]), int(meta[NEEDED])
-        if meta[FREE] == NONE and PAD + meta[TOP] * width == len(self._entries):
-            self._entries.resize(PAD + _grown(int(meta[TOP])) * width, refcheck=False)
-        if meta[ARENA_TOP] + needed > len(self._arena):
-            self._arena.resize(max(_grown(len(self._arena)), len(self._arena) + needed), refcheck=False)
+        if meta[FREE] == NONE and PAD + (meta[TOP] + 1) * width > len(self._entries.words):
+            self._entries.grow(PAD + (int(meta[TOP]) + 1) * width)
+        if meta[ARENA_TOP] + needed > len(self._arena.words):
+            self._arena.grow(int(meta[ARENA_TOP]) + needed)
         if meta[USED] >= meta[USED_MAX]:
             self.settle(len(self._old))
             many = 4 * meta[COUNT] > REBUILT_OF_4 * meta[USED_MAX]
-            self._old, self._slots = self._slots, np.zeros(len(self._slots) * (2 if many else 1), np.uint64)
+            size = len(self._slots) * (2 if many else 1)
+            self._old, self._slots = self._slots, self._next if len(self._next) == size else np.zeros(size, np.uint64)
+            self._next, self._ready = np.zeros(0, np.uint64), 0
             # All that will be taken over has its place.
             meta[USED], meta[SWEPT], meta[USED_MAX] = meta[COUNT], 0, used_max(len(self._slots))
 
     def settle(self, records: int) -> None:
-        """After so many records were applied: take over some of the old slots."""
-        if len(self._old) and _sweep(self.view(), _GROWTH_SWEEP * records + ENTRIES_MIN):
-            self._old = np.zeros(0, np.uint64)
+        """After so many records were applied: take over some of the old slots, make some of the next ones ready."""
+        if len(self._old):
+            if _sweep(self.view(), _GROWTH_SWEEP * records + ENTRIES_MIN):
+                self._old = np.zeros(0, np.uint64)
+        elif len(self._slots) >= NEXT_SLOTS_MIN // 2:
+            self._make_ready()
+
+    def _make_ready(self) -> None:
+        """Touch as many of the next slots as, of the last quarter of these, were used."""
+        most = int(self._meta[USED_MAX])
+        since = 4 * int(self._meta[USED]) - 3 * most
+        if since <= 0:
+            return
+        if not len(self._next):
+            self._next = np.zeros(2 * len(self._slots), np.uint64)
+        ready = min(len(self._next), len(self._next) * since // most)
+        self._next[self._ready : ready : _TOUCHED] = 0
+        self._ready = max(ready, self._ready)
 
     def warm_up(self) -> None:
         """Compile what `settle` and `entries` call; the rest is called by whoever tries a key out."""
@@ -173,7 +199,7 @@ class Table:
 
     def words(self, entries: Array, index: int) -> Array:
         """One word of the states of entries."""
-        found: Array = self._entries[PAD + entries * self._meta[WIDTH] + STATE + index]
+        found: Array = self._entries.words[PAD + entries * self._meta[WIDTH] + STATE + index]
         return found
 
     def forget(self, entries: Array, hashes: Array) -> None:
@@ -192,10 +218,6 @@ class Table:
     def close(self) -> None:
         """Let go of everything."""
         self._clear()
-
-
-def _grown(size: int) -> int:
-    return 2 * size if size < 2**16 else size + size // 8
 
 
 def _parts(keys: Keys) -> tuple[Array, Array, Array, Array]:

@@ -1,0 +1,63 @@
+"""Words that grow without being moved or cleared at once, either of which would hold the stream up.
+
+The operating system gives memory out when it is first touched, and moves it by naming it anew. So there may be twice as
+many words as there were, of which the new ones cost nothing until they are used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+
+import numpy as np
+
+from routing.columns.memory import Array
+
+MAPPED_WORDS_MIN = 2**17
+"""Fewer are copied instead: a megabyte, which takes no time that anybody would notice."""
+
+
+class Growing:
+    """Words, of which there can be more at any time. Those that were never written are 0."""
+
+    def __init__(self, words: int) -> None:
+        self._mapped: mmap.mmap | None = None
+        self.words = np.zeros(words, np.uint64)
+        """As many as there is room for. Who asks for more must ask for these again."""
+
+    def grow(self, words_min: int) -> None:
+        """Have room for twice as many, or for so many."""
+        words = max(words_min, 2 * len(self.words))
+        if words < MAPPED_WORDS_MIN:
+            self._copy_to(np.zeros(words, np.uint64))
+            return
+        size = -(-8 * words // mmap.PAGESIZE) * mmap.PAGESIZE
+        if self._mapped is None or not self._moved(self._mapped, size):
+            self._mapped = _mapped(size)
+            self._copy_to(_words_of(self._mapped))
+
+    def _moved(self, mapped: mmap.mmap, size: int) -> bool:
+        """Name the memory anew, of another size; not every system can."""
+        self.words = np.zeros(0, np.uint64)  # nobody may look at it meanwhile
+        try:
+            mapped.resize(size)
+        except SystemError:
+            return False
+        finally:
+            self.words = _words_of(mapped)
+        return True
+
+    def _copy_to(self, room: Array) -> None:
+        room[: len(self.words)] = self.words
+        self.words = room
+
+
+def _mapped(size: int) -> mmap.mmap:
+    mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(AttributeError, OSError):  # other systems have no large pages, or will not be asked
+        mapped.madvise(mmap.MADV_HUGEPAGE)
+    return mapped
+
+
+def _words_of(mapped: mmap.mmap) -> Array:
+    return np.frombuffer(mapped, np.uint64)
