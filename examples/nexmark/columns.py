@@ -1,7 +1,8 @@
 """NEXMark queries on columns, where these fit: bids come as Arrow batches, and windows are kept by compiled code.
 
 The answers are those of `queries`, in the same epochs. What is not worth compiling stays on rows: the sales of Q4, and
-in Q5 and Q7 the comparison of what few rows each worker has left of a window.
+in Q5 and Q7 the comparison of what few rows each worker has left of a window. Windows close when all their bids are
+there, and this comparison gives the answer in the epoch of the end.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def q5(house: ColumnsHouse, keep: Keep, settings: Settings) -> Columns:
         step=settings.hot_items_slide_ms,
         key="auction",
         event_time="date_time",
-        clock=_clock(settings),
+        clock=EpochClock(settings.epoch_ms),
         control=keep.control,
         bins=keep.bins,
         name="bids per window",
@@ -97,7 +98,7 @@ def q7(house: ColumnsHouse, keep: Keep, settings: Settings) -> Columns:
         length=size_ms,
         key=["auction", "bidder", "price"],
         event_time="date_time",
-        clock=_clock(settings),
+        clock=EpochClock(settings.epoch_ms),
         control=keep.control,
         bins=keep.bins,
         name="highest of bins",
@@ -117,11 +118,6 @@ def bids_of(events: list[Any]) -> pa.RecordBatch:
     bids = [event for event in events if isinstance(event, Bid)]
     columns = zip(*bids, strict=True) if bids else [()] * len(BID)
     return pa.record_batch({name: pa.array(column, pa.int64()) for name, column in zip(BID, columns, strict=True)})
-
-
-def _clock(settings: Settings) -> EpochClock:
-    """A window's answer belongs to the epoch of the instant at which it ends, which is complete one instant later."""
-    return EpochClock(settings.epoch_ms, delay=1)
 
 
 def _highest_in(batch: pa.RecordBatch, rank: str, window_of_row: np.ndarray[Any, Any]) -> pa.RecordBatch:

@@ -99,9 +99,8 @@ class Combined:
     @property
     def can_be_null(self) -> list[int]:
         """The columns, by their numbers, over which there are aggregates that are null without a value."""
-        columns = self.columns
-        found = {columns.index(one.column) for one in self.aggregates.values() if one.column and not one.is_count}
-        return sorted(found)
+        nullable = {one.column for one in self.aggregates.values() if not one.is_count}
+        return [index for index, column in enumerate(self.columns) if column in nullable]
 
     def source(self) -> str:
         """The source of a module with the functions `apply` and `results`."""
