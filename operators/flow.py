@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from framework.dataflow.scope import Scope
 from framework.errors import DuplicateName, GraphError, InputClosed
 from framework.progress.order import Time
+from framework.wire.container import Container
 from framework.worker.worker import Worker
 from operators.control_input import ControlInput
 from operators.input import Input
 from operators.probe import Probe
-from operators.schema import Schema
+from operators.schema import Schema, batch_of
 from operators.steward import Steward
 from operators.stream import Stream
 from operators.to_rows import rows_from_columns
@@ -82,6 +83,13 @@ class Flow:
         if self.serving is not None:
             self.serving.input(name, schema)
         return Columns(dealt.outlet, self.column_inputs[name])
+
+    def as_taken(self, name: str, epochs: Iterator[list[Any]]) -> Iterator[Container]:
+        """Epochs of records as the input `name` takes them: rows, or columns."""
+        schema = self.column_inputs.get(name)
+        if schema is None:
+            return epochs
+        return (batch_of(rows, schema, f"input {name!r}") for rows in epochs)
 
     def _dealt(self, name: str) -> Stream[Any]:
         if name in self.inputs:

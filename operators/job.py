@@ -105,7 +105,7 @@ class Job:
             flow = self.build(worker, receivers)
             check_names("input", inputs, flow.inputs)
             mine = inputs if flow.commanding else {}
-            sources = {name: epochs(records, epoch_records) for name, records in mine.items()}
+            sources = {name: flow.as_taken(name, epochs(records, epoch_records)) for name, records in mine.items()}
             drive(flow, partial(feed_from, sources))
 
         execute(main, Config(threads=threads))

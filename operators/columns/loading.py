@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -21,7 +22,13 @@ def is_new(text: str) -> bool:
 
 
 def _path(text: str) -> Path:
-    return cache_directory() / f"fold_{hashlib.sha256(text.encode()).hexdigest()[:24]}.py"
+    return cache_directory() / f"fold_{hashlib.sha256(_version() + text.encode()).hexdigest()[:24]}.py"
+
+
+@cache
+def _version() -> bytes:
+    """That of this package, which generated source calls: what was made with another one is not to be found."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))).digest()
 
 
 def load(text: str) -> ModuleType:

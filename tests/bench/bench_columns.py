@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from operators import Input, Probe, Worker, empty, execute
+from operators import Input, Probe, Worker, execute
+from operators import empty as empty_stream
 from operators.columns import ColumnInput, split_words
 from routing.columns.compiled import kernel
 from routing.columns.hashing import hash_bytes
 from routing.columns.keys import byte_strings
+from routing.columns.memory import empty
 from routing.hashing import STR_SEED
 from tests.bench.harness import Bar, Progress, bench, seconds
 from tests.bench.programs import run_program
@@ -175,7 +177,7 @@ def _columns(batches: list[pa.RecordBatch], bins: int | None = None) -> float:
         with worker.dataflow() as scope:
             stream = input.stream(scope)
             words = stream if schema.names == ["word"] else stream.flat_map(split_words("line"))
-            options: dict[str, Any] = {} if bins is None else {"control": empty(scope), "bins": bins}
+            options: dict[str, Any] = {} if bins is None else {"control": empty_stream(scope), "bins": bins}
             counts = words.stateful_state_machine(
                 count, key="word", state={"total": int}, initial=0, output={"word": str, "total": int}, **options
             )
@@ -220,7 +222,7 @@ def _kernels(batches: list[pa.RecordBatch], slots_min: int) -> None:
     """The least that counting words can be: hashes, a table that takes equal hashes for equal words, and counts."""
     table = np.zeros((1 << (slots_min - 1).bit_length(), 2), np.uint64)
     for batch in batches:
-        hashes, counts = np.empty(len(batch), np.uint64), np.empty(len(batch), np.int64)
+        hashes, counts = empty(len(batch), np.uint64), empty(len(batch), np.int64)
         hash_bytes(*byte_strings(batch["word"]), np.uint64(STR_SEED), hashes)
         _count(table, hashes, counts)
 

@@ -15,7 +15,9 @@ from framework.errors import ConfigError, DuplicateName, GraphError, InputClosed
 from framework.launch.config import Config
 from framework.membership import WorkerId
 from operators import BinOptions, Flow, Job, Worker, execute
+from operators.columns import aggregates
 from operators.drive import drive, epochs, feed_from
+from operators.errors import RecordUnfit
 from operators.job_files import lines
 from routing.bins import BinId
 from routing.commands import Instruction, Map, Move
@@ -271,3 +273,18 @@ def test_lines_that_are_not_text_come_through(tmp_path: Path):
     path = tmp_path / "lines.txt"
     path.write_bytes(b"ok\n\xff\xfe\n")
     assert list(lines(path, lines_max=10)) == [["ok", "\udcff\udcfe"]]
+
+
+def test_records_go_into_an_input_of_columns():
+    job = Job("sums")
+
+    @job.dataflow
+    def sums(flow: Flow) -> None:
+        sales = flow.input_columns("sales", {"what": str, "cents": int})
+        flow.output("sums", sales.stateful_aggregate({"cents": aggregates.sum("cents")}, key="what"))
+
+    assert job.run({"sales": [("tea", 2), ("tea", 3), ("tea", 4)]}, epoch_records=2) == {
+        "sums": [(0, ("tea", 5)), (1, ("tea", 9))]
+    }
+    with pytest.raises(RecordUnfit, match="input 'sales'"):
+        job.run({"sales": ["tea"]})
