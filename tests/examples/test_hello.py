@@ -34,7 +34,7 @@ def test_one_worker_sees_everything(tmp_path: Path):
 
 def test_a_third_process_joins_and_sees_its_numbers(tmp_path: Path):
     """The session of the module's docstring: until the third is in, numbers go modulo 2, and modulo 3 from then on."""
-    port, pause_s = str(free_ports(3)), "0.3"
+    port, pause_s = str(free_ports(3)), "0.6"
     with (
         started(example("hello.py", "-n2", "-w1", "-p0", "--base-port", port, pause_s), tmp_path) as first,
         started(example("hello.py", "-n2", "-w1", "-p1", "--base-port", port, pause_s), tmp_path) as second,
