@@ -70,12 +70,14 @@ class Gate:
         rows_max: int | None = None,
         bytes_max: int | None = None,
         settle: bool = False,
+        within_s: float = 0.0,
     ) -> tuple[int, int]:
         """The first offset that is kept, and that up to which one may read from `start` on.
 
-        With `settle`, all that was committed has come out before it is told.
+        With `settle`, all that was committed has come out before it is told. As long as there is nothing to read from
+        `start` on, it is not told, but for `within_s` at most.
         """
-        first, end = self._ask("latest", output, start, rows_max, bytes_max, settle)
+        first, end = self._ask("latest", output, start, rows_max, bytes_max, settle, within_s)
         return first, end
 
     def parts(self, output: str, start: int, end: int) -> list[Pieces]:

@@ -27,6 +27,9 @@ INPUT_AHEAD_MAX = 1000
 """How many epochs an input may be ahead of another that is fed more slowly: they wait in the job's memory."""
 
 BEAT_S = 1.0
+WITHIN_S_MAX = 1.0
+"""How long somebody may wait for more to read without being told that somebody is there."""
+
 SETTLE_S = 60.0
 """How long nothing may move while somebody waits for what was committed to come out."""
 
@@ -117,6 +120,14 @@ class Portal:
             outbox = self._named(output, self.outputs, "output")
             begin = outbox.forgotten if start is None else start
             return outbox.forgotten, outbox.after(begin, rows_max=rows_max, bytes_max=bytes_max)
+
+    def wait_for_more(self, output: str, start: int, within_s: float) -> None:
+        """Wait until there is something to read from `start` on, or the job ends, or so long."""
+        outbox = self._named(output, self.outputs, "output")
+        with self._changed:
+            self._changed.wait_for(
+                lambda: outbox.available > start or self._failed is not None, min(within_s, WITHIN_S_MAX)
+            )
 
     def settle(self, output: str, beat: Beat) -> None:
         """Wait until all that was committed has come out; if all inputs have ended, until nothing more can."""

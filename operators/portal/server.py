@@ -165,10 +165,18 @@ class _Session:
         return ()
 
     def _latest(
-        self, output: str, start: int | None, rows_max: int | None, bytes_max: int | None, settle: bool
+        self,
+        output: str,
+        start: int | None,
+        rows_max: int | None,
+        bytes_max: int | None,
+        settle: bool,
+        within_s: float,
     ) -> tuple[Any, ...]:
         if settle:
             self._portal.settle(output, self._beat)
+        if start is not None and within_s > 0:
+            self._portal.wait_for_more(output, start, within_s)
         return self._portal.latest(output, start, rows_max=rows_max, bytes_max=bytes_max)
 
     def _parts(self, output: str, start: int, end: int) -> tuple[Any, ...]:

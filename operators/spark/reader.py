@@ -20,6 +20,9 @@ from framework.errors import ConfigError
 from operators.portal.client import Gate, Pieces
 from operators.spark.garbage import keep_what_is_loaded
 
+WAIT_S = 0.1
+"""How long Spark is let wait for something to read: otherwise it asks a hundred times a second."""
+
 Offset = dict[str, Any]
 
 
@@ -95,7 +98,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadAllAvailable):
             rows_max = bytes_max = None
         begin = self._epoch(start)
-        _, end = self._origin.gate.latest(self._origin.output, begin, rows_max=rows_max, bytes_max=bytes_max)
+        _, end = self._origin.gate.latest(
+            self._origin.output,
+            begin,
+            rows_max=rows_max,
+            bytes_max=bytes_max,
+            within_s=WAIT_S if self._target is None else 0.0,
+        )
         return self._offset(end if self._target is None else min(end, max(begin, self._target)))
 
     def reportLatestOffset(self) -> Offset:

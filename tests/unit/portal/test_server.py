@@ -248,3 +248,23 @@ def test_an_input_that_is_finished_tells_the_job(job: Job):
     assert (release.input, release.last) == ("lines", True)
     with pytest.raises(Refused, match="input 'lines' has ended"):
         job.gate.commit("lines", "q", 0, [])
+
+
+def test_who_has_read_everything_is_let_wait_for_more_but_not_for_long(job: Job, monkeypatch: pytest.MonkeyPatch):
+    assert job.gate.latest("echo", 0, within_s=0.05) == (0, 0)
+    monkeypatch.setattr(portal_module, "WITHIN_S_MAX", WAIT_S)
+    told: list[tuple[int, int]] = []
+    thread = threading.Thread(target=lambda: told.append(job.gate.latest("echo", 0, within_s=WAIT_S)))
+    thread.start()
+    job.gate.stage("lines", "a", "q", 0, [batch_of("tea")])
+    job.gate.commit("lines", "q", 0, ["a"])
+    job.work()
+    thread.join(WAIT_S)
+    assert told == [(0, 1)]
+
+
+def test_who_waits_for_more_is_told_when_the_job_ends(job: Job):
+    job.portal.fail("the job has ended")
+    began_s = time.monotonic()
+    assert job.gate.latest("echo", 0, within_s=WAIT_S) == (0, 0)
+    assert time.monotonic() < began_s + portal_module.WITHIN_S_MAX
