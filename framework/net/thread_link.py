@@ -10,6 +10,7 @@ from collections import deque
 
 from framework.membership import WorkerId
 from framework.net.waker import Waker
+from framework.wire.container import weigh
 from framework.wire.messages import Abort, Data, Goodbye, Lost, Message
 
 LANE_RECORDS_MAX = 65_536
@@ -32,7 +33,7 @@ class Lane:
         self._waiting = False
 
     def put(self, messages: list[tuple[int, Message]]) -> None:
-        """Called by the writer: hand over messages, each with its weight in records."""
+        """Called by the writer: hand over messages, each with its weight in rows."""
         self._sent += sum(weight for weight, _ in messages)
         self._messages.extend(messages)
         self._reader.wake()
@@ -78,7 +79,7 @@ class ThreadLink:
 
     def send(self, message: Message) -> None:
         """Queue a message for the next `flush`."""
-        weight = len(message.container) if isinstance(message, Data) else 1
+        weight = weigh(message.container) if isinstance(message, Data) else 1
         self._queued.append((weight or 1, message))
         self._last_word = self._last_word or isinstance(message, Goodbye | Abort)
 

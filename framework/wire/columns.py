@@ -14,6 +14,9 @@ SMALL_ROWS = 8192
 SMALL_ROW_BYTES = 32
 """A row counts as several of so many bytes: to join long ones is a copy of what does not stay in the cache."""
 
+ROW_BYTES = 64
+"""What a record of rows takes in memory, at least."""
+
 ALIGNMENT = 8
 """Numbers are read where they are, by code that was compiled for numbers at such addresses."""
 
@@ -93,6 +96,7 @@ register_kind(
         lambda one, other: one.schema.equals(other.schema),
         batch_size,
         small=SMALL_ROWS,
+        weight=lambda batch: batch.nbytes // ROW_BYTES,
         allocate=_allocated,
     )
 )

@@ -44,6 +44,8 @@ class Kind:
     """How much work there is in a container, beside that for any container."""
     small: int
     """One of a lesser size is joined with the next before an operator takes it; 0: never."""
+    weight: Callable[[Any], int]
+    """How much of the memory that rows would take it takes, in rows."""
     allocate: Callable[[int], memoryview]
     """Memory that bytes of containers are read into."""
 
@@ -77,6 +79,11 @@ def decode_container(number: int, buffer: Buffer) -> Container:
 def allocate(size: int) -> memoryview:
     """Memory to read a container into: that of columns, where there are any."""
     return _by_number.get(COLUMNS, _by_number[ROWS]).allocate(size)
+
+
+def weigh(container: Container) -> int:
+    """How much a container counts for where memory is limited, in rows."""
+    return _kind_of(container).weight(container)
 
 
 def split_container(container: Container) -> tuple[Container, Container]:
@@ -139,6 +146,7 @@ register_kind(
         lambda one, other: True,
         len,
         small=0,
+        weight=len,
         allocate=allocate_plainly,
     )
 )

@@ -35,12 +35,12 @@ def addresses(view, data):
 
 @inlined
 def find_near(where, hash, start, size):
-    """The entry of a key, if it is where one looks first and all in the entry itself, as is mostly so; else -1.
+    """The entry of a key, if it is the first whose hash ends alike and has all of the key, as is mostly so; else -1.
 
     It calls nothing that is not inlined, which would slow down the loop around it.
     """
     (slots, mask), _, (entries, _, width), (data, end) = where
-    low = load_u64(slots + 8 * np.int64(hash & mask)) & LOW
+    _, low = _probe(slots, mask, hash & mask, hash << HALF)
     entry = np.int64(low) - np.int64(FIRST)
     if size > 8 or entry < 0:
         return np.int64(-1)

@@ -16,6 +16,12 @@ from routing.columns.memory import Array
 MAPPED_WORDS_MIN = 2**17
 """Fewer are copied instead: a megabyte, which takes no time that anybody would notice."""
 
+LARGE_PAGE_BYTES = 2 * 1024 * 1024
+"""Memory of so much is at an address that is a multiple of it, and takes one entry in the processor's list of pages."""
+
+BEFORE_BYTES = 16
+"""The system's allocator leaves so much before large arrays; so do we, and entries lie on cache lines in one way."""
+
 
 class Growing:
     """Words, of which there can be more at any time. Those that were never written are 0."""
@@ -31,7 +37,7 @@ class Growing:
         if words < MAPPED_WORDS_MIN:
             self._copy_to(np.zeros(words, np.uint64))
             return
-        size = -(-8 * words // mmap.PAGESIZE) * mmap.PAGESIZE
+        size = -(-(8 * words + BEFORE_BYTES) // LARGE_PAGE_BYTES) * LARGE_PAGE_BYTES
         if self._mapped is None or not self._moved(self._mapped, size):
             self._mapped = _mapped(size)
             self._copy_to(_words_of(self._mapped))
@@ -60,4 +66,4 @@ def _mapped(size: int) -> mmap.mmap:
 
 
 def _words_of(mapped: mmap.mmap) -> Array:
-    return np.frombuffer(mapped, np.uint64)
+    return np.frombuffer(mapped, np.uint64, offset=BEFORE_BYTES)

@@ -50,6 +50,7 @@ def test_another_kind_travels_by_its_own_functions(monkeypatch: pytest.MonkeyPat
             lambda one, other: one.octets[:1] == other.octets[:1],
             len,
             small=4,
+            weight=len,
             allocate=lambda size: memoryview(bytearray(size)),
         )
     )
