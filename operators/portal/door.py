@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,12 @@ from framework.errors import ConfigError
 from operators.portal.client import Gate
 from routing.control.arguments import hint
 from routing.control.client import Client
+from routing.control.errors import JobUnreachable
+
+OPEN_S = 120.0
+"""How long a job that runs may take until it is open: a job of columns compiles its folds at first."""
+
+POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +44,16 @@ class Door:
 
 def find_door(directory: Path, job: str | None = None) -> Door:
     """The job that was started in a directory with `--serve`, the one called `job` if there are several."""
-    client = Client.of(directory, job)
-    told = client.get("portal")
+    deadline_s = time.monotonic() + OPEN_S
+    while True:
+        client = Client.of(directory, job)  # again each time: it may have ended meanwhile
+        try:
+            told = client.get("portal")
+            break
+        except JobUnreachable:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(POLL_S)
     gate = Gate((told["host"], told["port"]), bytes.fromhex(told["secret"]))
     inputs = {name: None if text is None else _schema(text) for name, text in told["inputs"].items()}
     return Door(client.name, told["run"], gate, inputs, {name: _schema(text) for name, text in told["outputs"].items()})
