@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from framework.errors import ConfigError, JobStopped
+from framework.errors import ConfigError, HailerError, JobStopped
 from framework.launch.config import Config
 from framework.launch.family import supervise
 from framework.launch.signals import Stop
@@ -203,10 +203,21 @@ class JobOnSpark:
     ) -> None:
         if error is None and not self._serves:
             self.wait()
-        else:
-            self.stop()
-            if error is not None and self._error is not None and error is not self._error:
-                error.add_note(str(self._error))  # what Spark reports is that the job was lost, and not why
+            return
+        if error is not None and self._is_silent():
+            self._thread.join(ENDING_S)  # by itself, if it has failed: a job that is stopped does not tell why
+        self.stop()
+        if error is not None and self._error is not None and error is not self._error:
+            error.add_note(str(self._error))  # what Spark reports is that the job was lost
+
+    def _is_silent(self) -> bool:
+        """Whether a worker does not answer, although the job has begun."""
+        if self._plane.overseer is None:
+            return False
+        try:
+            return bool(self._plane.overseer.pulse()["silent"])
+        except HailerError:
+            return True
 
     def _overseer(self) -> Overseer:
         if self._plane.overseer is None:

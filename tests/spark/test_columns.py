@@ -58,6 +58,7 @@ WIDE = (
     "s string, b boolean, l long, d double, day date, at timestamp, local timestamp_ntz, x binary, n decimal(20,3), "
     + ("tags array<string>, scores map<string, double>, place struct<x: int, y: struct<z: string>>")
 )
+ALONE = ["b", "day", "at"]
 KEYS = ["s", "b", "l", "d", "day", "at", "local", "x"]
 
 
@@ -90,14 +91,14 @@ def test_columns_of_all_types_are_keys_or_are_carried_along(spark: SparkSession,
         rows = flow.input_columns("rows", schema)
         flow.output("same", rows.exchange_by(KEYS).filter(lambda batch: pa.array([True] * len(batch), pa.bool_())))
         flow.output("counts", rows.stateful_aggregate({"count": agg.count()}, key=KEYS))
-        for key in KEYS:
+        for key in ALONE:
             flow.output(f"by {key}", rows.stateful_aggregate({"count": agg.count()}, key=key))
 
     with JobOnSpark(spark, job, workers=2) as running:
         same = wide.transform(running, output="same")
         assert [field.dataType for field in same.schema] == [field.dataType for field in wide.schema]
         assert sorted(same.collect(), key=str) == sorted(wide.collect(), key=str)
-        for output, keys in [("counts", KEYS), *((f"by {key}", [key]) for key in KEYS)]:
+        for output, keys in [("counts", KEYS), *((f"by {key}", [key]) for key in ALONE)]:
             found = running.read(output, stream=False)
             assert sorted(found.collect(), key=str) == sorted(wide.groupBy(*keys).count().collect(), key=str)
 
