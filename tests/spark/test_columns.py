@@ -121,13 +121,19 @@ def test_a_value_that_is_null_ends_the_job_and_is_named_with_its_record(spark: S
 
     @job.dataflow
     def sums(flow: Flow) -> None:
+        def add(what: str, cents: int, total: int) -> tuple[int, list[tuple[str, int]]]:
+            return total + cents, [(what, total + cents)]
+
         sales = flow.input_columns("sales", {"what": str, "cents": int})
-        flow.output("sums", sales.stateful_aggregate({"sum": agg.sum("cents")}, key="what"))
+        sums = sales.stateful_state_machine(
+            add, key="what", value="cents", state={"sum": int}, initial=0, output={"what": str, "sum": int}
+        )
+        flow.output("sums", sums)
 
     frame = spark.createDataFrame([("tea", 3), ("milk", None)], "what string, cents long")
     running = JobOnSpark(spark, job, workers=1)
     with pytest.raises((PySparkException, Py4JJavaError)) as told, running:
         frame.transform(running).collect()
     [report] = told.value.__notes__
-    assert report.startswith("job failed: operator 'stateful_aggregate' (")
+    assert report.startswith("job failed: operator 'stateful_state_machine' (")
     assert "column 'cents' is null in {'what': 'milk', 'cents': None}, and compiled code works on numbers" in report
