@@ -19,7 +19,7 @@ _HEADER = f"""\
 import numpy as np
 from {casts.__name__} import as_bool, as_float64, as_int64
 from {compiled.__name__} import inlined, kernel
-from {entries.__name__} import bin_of, insert, remove
+from {entries.__name__} import bin_of, insert, places, remove
 from {finding.__name__} import addresses, find, find_near, is_far, prefetch_entry, prefetch_slot
 from {layout.__name__} import NULL_SIZE, PAD, STATE, WIDTH
 from {memory.__name__} import address_of, load_f64, load_i64, store
@@ -30,7 +30,7 @@ _LOOP = """
 
 @kernel
 def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, outs, rows, given, serial, progress):
-    where, far = addresses(view, data), is_far(view)
+    where, table, far, begin = addresses(view, data), places(view), is_far(view), address_of(data)
     states, stride = address_of(view.entries) + 8 * (PAD + STATE), 8 * view.meta[WIDTH]
     some_null = len(nulls) > 0
 {unpacked}
@@ -51,7 +51,7 @@ def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, out
             if entry < 0:
                 entry = find(where, hash, start, size)
             if entry < 0:
-                entry = insert(view, hash, data, start, size)
+                entry = insert(table, hash, begin + start, size, begin + len(data))
                 if entry < 0:
                     progress[1] = at
                     return row
@@ -69,7 +69,7 @@ _EACH = """\
             if keep:
 {kept}
             else:
-                remove(view, entry, bin_of(view, hash))
+                remove(table, entry, bin_of(view, hash))
 {store}"""
 
 _PER_EPOCH = """\

@@ -1,4 +1,8 @@
-"""Entries that come into a table and leave it, their keys, and the slots that lead to them."""
+"""Entries that come into a table and leave it, their keys, and the slots that lead to them.
+
+Kernels call these for each key that is new or goes; they hand over addresses, for the reason that
+`routing.columns.memory` gives.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +34,7 @@ from routing.columns.layout import (
     USED_MAX,
     WIDTH,
 )
-from routing.columns.memory import address_of, load_up_to_8
-
-
-@inlined
-def _prefix(data, start, size):
-    """The first 8 bytes of a key, or all of it and zeros."""
-    if size <= 0:
-        return np.uint64(0)
-    begin = address_of(data)
-    return load_up_to_8(begin + start, size, begin + len(data))
+from routing.columns.memory import address_of, load_i64, load_u64, load_up_to_8, store
 
 
 @inlined
@@ -70,106 +65,133 @@ def _block_class(words):
 @inlined
 def bin_of(view, hash):
     """The bin of a key."""
-    shift = view.meta[SHIFT]
+    return _bin(view.meta[SHIFT], hash)
+
+
+@inlined
+def _bin(shift, hash):
     return np.int64(hash >> np.uint64(shift)) if shift < 64 else np.int64(0)
 
 
+@inlined
+def places(view):
+    """What `insert` and `remove` need to know of a table: where its arrays are, and how large."""
+    return (
+        (address_of(view.meta), address_of(view.heads), address_of(view.counts), address_of(view.blocks)),
+        (address_of(view.entries) + 8 * PAD, len(view.entries) - PAD),
+        (address_of(view.arena), len(view.arena)),
+        (address_of(view.slots), len(view.slots)),
+        (address_of(view.old), len(view.old)),
+    )
+
+
+@inlined
+def _add(address, difference):
+    store(address, load_i64(address) + difference)
+
+
 @kernel
-def insert(view, hash, data, start, size):
-    """The new entry of a key that is not there, or -1 if there is no room. Its state is for the caller to set."""
-    meta, entries = view.meta, view.entries
-    width = meta[WIDTH]
+def insert(where, hash, key, size, end):
+    """The new entry of a key that is not there, or -1 if there is no room. Its state is for the caller to set.
+
+    `where` is what `places` gave; the key's bytes are at an address, and memory may end at `end`.
+    """
+    (meta, heads, counts, blocks), (entries, entries_size), (arena, arena_size), (slots, slots_size), _ = where
+    width = load_i64(meta + 8 * WIDTH)
     words = _words_for(size)
-    kind = _block_class(words)
-    entry = meta[FREE]
-    meta[NEEDED] = words
+    block = blocks + 8 * _block_class(words)
+    entry, top, arena_top = load_i64(meta + 8 * FREE), load_i64(meta + 8 * TOP), load_i64(meta + 8 * ARENA_TOP)
+    store(meta + 8 * NEEDED, words)
     if (
-        (entry == NONE and PAD + (meta[TOP] + 1) * width > len(entries))
-        or meta[USED] >= meta[USED_MAX]
-        or (words > 0 and view.blocks[kind] < 0 and meta[ARENA_TOP] + words > len(view.arena))
+        (entry == NONE and (top + 1) * width > entries_size)
+        or load_i64(meta + 8 * USED) >= load_i64(meta + 8 * USED_MAX)
+        or (words > 0 and load_i64(block) < 0 and arena_top + words > arena_size)
     ):
         return np.int64(-1)
     if entry == NONE:
-        entry = meta[TOP]
-        meta[TOP] += 1
+        entry = top
+        store(meta + 8 * TOP, top + 1)
     else:
-        meta[FREE] = np.int64(entries[PAD + entry * width + LINKS])
-    base = PAD + entry * width
+        store(meta + 8 * FREE, load_i64(entries + 8 * (entry * width + LINKS)))
     place = NULL if size == NULL_SIZE else size
     if words > 0:
-        place = view.blocks[kind]
+        place = load_i64(block)
         if place >= 0:
-            view.blocks[kind] = np.int64(view.arena[place])
+            store(block, load_i64(arena + 8 * place))
         else:
-            place = meta[ARENA_TOP]
-            meta[ARENA_TOP] += words
-        view.arena[place] = np.uint64(size)
+            place = arena_top
+            store(meta + 8 * ARENA_TOP, arena_top + words)
+        store(arena + 8 * place, size)
         for at in range(0, size, 8):
-            view.arena[place + 1 + at // 8] = _prefix(data, start + at, size - at)
-    entries[base + PREFIX] = _prefix(data, start, size)
-    entries[base + KEY] = (hash << HALF) | np.uint64(place)
-    bin_id = bin_of(view, hash)
-    head = view.heads[bin_id]
-    entries[base + LINKS] = (np.uint64(head) << HALF) | np.uint64(NONE)
+            store(arena + 8 * place + 8 + at, load_up_to_8(key + at, size - at, end))
+    at = entries + 8 * width * entry
+    store(at + 8 * PREFIX, np.uint64(0) if size <= 0 else load_up_to_8(key, size, end))
+    store(at + 8 * KEY, (hash << HALF) | np.uint64(place))
+    bin_id = _bin(load_i64(meta + 8 * SHIFT), hash)
+    head = load_i64(heads + 8 * bin_id)
+    store(at + 8 * LINKS, (np.uint64(head) << HALF) | np.uint64(NONE))
     if head != NONE:
-        linked = PAD + head * width + LINKS
-        entries[linked] = (entries[linked] & ~LOW) | np.uint64(entry)
-    view.heads[bin_id] = entry
-    view.counts[bin_id] += 1
-    meta[COUNT] += 1
-    meta[USED] += 1
-    take_slot(view.slots, hash & LOW, entry)
+        linked = entries + 8 * (width * head + LINKS)
+        store(linked, (load_u64(linked) & ~LOW) | np.uint64(entry))
+    store(heads + 8 * bin_id, entry)
+    _add(counts + 8 * bin_id, 1)
+    _add(meta + 8 * COUNT, 1)
+    _add(meta + 8 * USED, 1)
+    take_slot(slots, slots_size, hash & LOW, entry)
     return entry
 
 
 @inlined
-def take_slot(slots, low, entry):
+def take_slot(slots, size, low, entry):
     """Have a slot lead to an entry; `low` is the low half of its key's hash."""
-    mask = np.uint64(len(slots) - 1)
+    mask = np.uint64(size - 1)
     at = low & mask
-    while slots[at] & LOW != EMPTY:
+    while load_u64(slots + 8 * np.int64(at)) & LOW != EMPTY:
         at = (at + np.uint64(1)) & mask
-    slots[at] = (low << HALF) | (np.uint64(entry) + FIRST)
+    store(slots + 8 * np.int64(at), (low << HALF) | (np.uint64(entry) + FIRST))
 
 
 @inlined
-def _leave_slot(slots, low, entry):
-    if len(slots) == 0:
+def _leave_slot(slots, size, low, entry):
+    if size == 0:
         return
-    mask = np.uint64(len(slots) - 1)
+    mask = np.uint64(size - 1)
     at = low & mask
     sought = np.uint64(entry) + FIRST
-    while slots[at] & LOW != EMPTY:
-        if slots[at] & LOW == sought:
-            slots[at] = GONE
+    while True:
+        slot = load_u64(slots + 8 * np.int64(at)) & LOW
+        if slot == EMPTY:
+            return
+        if slot == sought:
+            store(slots + 8 * np.int64(at), GONE)
             return
         at = (at + np.uint64(1)) & mask
 
 
 @kernel
-def remove(view, entry, bin_id):
-    """Forget a key of a bin."""
-    meta, entries = view.meta, view.entries
-    width = meta[WIDTH]
-    base = PAD + entry * width
-    key, links = entries[base + KEY], entries[base + LINKS]
-    _leave_slot(view.slots, key >> HALF, entry)
-    _leave_slot(view.old, key >> HALF, entry)
+def remove(where, entry, bin_id):
+    """Forget a key of a bin. `where` is what `places` gave."""
+    (meta, heads, counts, blocks), (entries, _), (arena, _), (slots, slots_size), (old, old_size) = where
+    width = load_i64(meta + 8 * WIDTH)
+    at = entries + 8 * width * entry
+    key, links = load_u64(at + 8 * KEY), load_u64(at + 8 * LINKS)
+    _leave_slot(slots, slots_size, key >> HALF, entry)
+    _leave_slot(old, old_size, key >> HALF, entry)
     place = np.int64(key & LOW)
     if place >= ARENA_FIRST:
-        kind = _block_class(_words_for(np.int64(view.arena[place])))
-        view.arena[place] = np.uint64(view.blocks[kind])
-        view.blocks[kind] = place
+        block = blocks + 8 * _block_class(_words_for(load_i64(arena + 8 * place)))
+        store(arena + 8 * place, load_i64(block))
+        store(block, place)
     after, before = np.int64(links >> HALF), np.int64(links & LOW)
     if before == NONE:
-        view.heads[bin_id] = after
+        store(heads + 8 * bin_id, after)
     else:
-        linked = PAD + before * width + LINKS
-        entries[linked] = (entries[linked] & LOW) | (np.uint64(after) << HALF)
+        linked = entries + 8 * (width * before + LINKS)
+        store(linked, (load_u64(linked) & LOW) | (np.uint64(after) << HALF))
     if after != NONE:
-        linked = PAD + after * width + LINKS
-        entries[linked] = (entries[linked] & ~LOW) | np.uint64(before)
-    view.counts[bin_id] -= 1
-    meta[COUNT] -= 1
-    entries[base + LINKS] = np.uint64(meta[FREE])
-    meta[FREE] = entry
+        linked = entries + 8 * (width * after + LINKS)
+        store(linked, (load_u64(linked) & ~LOW) | np.uint64(before))
+    _add(counts + 8 * bin_id, -1)
+    _add(meta + 8 * COUNT, -1)
+    store(at + 8 * LINKS, load_i64(meta + 8 * FREE))
+    store(meta + 8 * FREE, entry)

@@ -13,7 +13,7 @@ import numpy as np
 
 from routing.bins import BinId, Bins
 from routing.columns.compiled import inlined, kernel
-from routing.columns.entries import bin_of, insert, remove, take_slot
+from routing.columns.entries import bin_of, insert, places, remove, take_slot
 from routing.columns.growing import Growing
 from routing.columns.keys import Keys
 from routing.columns.layout import (
@@ -232,7 +232,7 @@ def _sweep(view, slots_max):
     for at in range(meta[SWEPT], end):
         low = old[at] & LOW
         if low >= FIRST:
-            take_slot(view.slots, old[at] >> HALF, np.int64(low - FIRST))
+            take_slot(address_of(view.slots), len(view.slots), old[at] >> HALF, np.int64(low - FIRST))
     meta[SWEPT] = end
     return end == len(old)
 
@@ -240,9 +240,10 @@ def _sweep(view, slots_max):
 @kernel
 def _install(view, first, hashes, offsets, data, nulls, states):
     """From row `first` on; the row that there was no room for, or their number."""
-    width = view.meta[WIDTH]
+    width, where, begin = view.meta[WIDTH], places(view), address_of(data)
     for row in range(first, len(hashes)):
-        entry = insert(view, hashes[row], data, np.int64(offsets[row]), size_of(offsets, nulls, row))
+        key = begin + np.int64(offsets[row])
+        entry = insert(where, hashes[row], key, size_of(offsets, nulls, row), begin + len(data))
         if entry < 0:
             return row
         for word in range(states.shape[1]):
@@ -263,8 +264,9 @@ def _list(view, found):
 
 @kernel
 def _forget(view, entries, hashes):
+    where = places(view)
     for row in range(len(entries)):
-        remove(view, entries[row], bin_of(view, hashes[row]))
+        remove(where, entries[row], bin_of(view, hashes[row]))
 
 
 @inlined
@@ -308,7 +310,7 @@ def _copy_key(view, base, out, at):
 
 @kernel
 def _extract(view, bin_id, offsets, data, nulls, states):
-    width = view.meta[WIDTH]
+    width, where = view.meta[WIDTH], places(view)
     at = np.int64(0)
     for row in range(len(nulls)):
         entry = view.heads[bin_id]
@@ -318,7 +320,7 @@ def _extract(view, bin_id, offsets, data, nulls, states):
         offsets[row + 1] = at
         for word in range(states.shape[1]):
             states[row, word] = view.entries[base + STATE + word]
-        remove(view, entry, bin_id)
+        remove(where, entry, bin_id)
 
 
 @kernel

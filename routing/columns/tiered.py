@@ -19,9 +19,10 @@ from rocksdict import WriteBatch
 from routing.bins import BinId, Bins
 from routing.columns.compiled import kernel
 from routing.columns.entries import insert, remove
+from routing.columns.entries import places as places_of
 from routing.columns.keys import KeyColumns, Keys
 from routing.columns.layout import HALF, LINKS, NONE, PAD, STATE, WIDTH, size_of
-from routing.columns.memory import Array
+from routing.columns.memory import Array, address_of
 from routing.columns.places import keys_at, lacking, places
 from routing.columns.table import Table
 from routing.store.budget import Budget
@@ -212,10 +213,11 @@ def take_out(table: Table, entries: Array, bins: Array, words: int) -> Array:
 @kernel
 def _bring_in(view, first, hashes, offsets, data, nulls, rows, states):
     """From the first on; the one that there was no room for, or their number."""
-    width = view.meta[WIDTH]
+    width, where, begin = view.meta[WIDTH], places_of(view), address_of(data)
     for number in range(first, len(rows)):
         row = rows[number]
-        entry = insert(view, hashes[row], data, np.int64(offsets[row]), size_of(offsets, nulls, row))
+        key = begin + np.int64(offsets[row])
+        entry = insert(where, hashes[row], key, size_of(offsets, nulls, row), begin + len(data))
         if entry < 0:
             return number
         for word in range(states.shape[1]):
@@ -248,8 +250,8 @@ def _choose(view, turn, only_this, epoch, entries, bins):
 
 @kernel
 def _take_out(view, entries, bins, states):
-    width = view.meta[WIDTH]
+    width, where = view.meta[WIDTH], places_of(view)
     for row in range(len(entries)):
         for word in range(states.shape[1]):
             states[row, word] = view.entries[PAD + entries[row] * width + STATE + word]
-        remove(view, entries[row], bins[row])
+        remove(where, entries[row], bins[row])
