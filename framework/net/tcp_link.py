@@ -2,6 +2,7 @@
 
 Only the worker that owns the link touches it. Reading is bounded per call, so that no peer can keep a worker from its
 work; writing never waits. A connection that ends before the peer's last word (`Goodbye` or `Abort`) yields `Lost`.
+Large bodies do not pass through it where both ends see the same memory: see `framework.net.sharing`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from functools import partial
 from itertools import islice
 
 from framework.errors import ProtocolError
+from framework.net.sharing import Sharing
+from framework.wire import lending
 from framework.wire.codec import Buffer
 from framework.wire.container import allocate
 from framework.wire.framing import PREFIX_BYTES, FrameReader, prefix
@@ -43,6 +46,7 @@ class TcpLink:
         "_outbound_bytes",
         "_reader",
         "_selector",
+        "_sharing",
         "_socket",
         "_spoken",
         "_writing",
@@ -54,6 +58,7 @@ class TcpLink:
         self._selector = selector
         self._name = name
         self._reader = FrameReader(allocate=allocate)
+        self._sharing = Sharing(connection)
         self._outbound: deque[Buffer] = deque()
         self._outbound_bytes = 0
         self._open = True
@@ -67,12 +72,14 @@ class TcpLink:
         if not self._open:
             return
         for body in bodies:
-            size = sum(map(len, body))
-            self._outbound_bytes += PREFIX_BYTES + size
-            self._outbound.extend(_with_small_ones_joined([prefix(size), *body]))
+            for written in self._sharing.bodies(body, sum(map(len, body))):
+                self._queue(written)
 
     def flush(self) -> None:
         """Write what is queued, as far as the kernel takes it; the rest goes when the socket is writable again."""
+        if self._open:
+            for body in self._sharing.news():
+                self._queue(body)
         try:
             while self._outbound:
                 self._advance(self._socket.sendmsg(list(islice(self._outbound, PIECES_MAX))))
@@ -117,12 +124,12 @@ class TcpLink:
 
     def congested(self) -> bool:
         """Whether the peer is far behind."""
-        return self._outbound_bytes > OUTBOUND_BYTES_MAX
+        return self._outbound_bytes + self._sharing.unread_bytes > OUTBOUND_BYTES_MAX
 
     @property
     def unsent(self) -> bool:
         """Whether something still waits to be written."""
-        return bool(self._outbound)
+        return bool(self._outbound) or (self._open and self._sharing.must_tell)
 
     @property
     def lingering(self) -> bool:
@@ -140,13 +147,23 @@ class TcpLink:
             self._open = False
             self._outbound.clear()
             self._outbound_bytes = 0
+            self._sharing.close()
             self._selector.unregister(self._socket)
             self._socket.close()
+
+    def _queue(self, body: Body) -> None:
+        size = sum(map(len, body))
+        self._outbound_bytes += PREFIX_BYTES + size
+        self._outbound.extend(_with_small_ones_joined([prefix(size), *body]))
 
     def _take(self, bodies: Callable[[], list[Buffer]], messages: list[Message]) -> None:
         try:
             for body in bodies():
-                message = decode(body)
+                about_memory = lending.decode(body)
+                placed = body if about_memory is None else self._sharing.hear(about_memory)
+                if placed is None:
+                    continue
+                message = decode(placed)
                 self._finished = self._finished or isinstance(message, Goodbye | Abort)
                 messages.append(message)
         except ProtocolError as error:

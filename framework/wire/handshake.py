@@ -29,7 +29,7 @@ from framework.wire.codec import decode_value, encode_value
 from framework.wire.framing import PREFIX_BYTES, frame
 
 MAGIC = b"HAILER"
-VERSION = 2
+VERSION = 3
 NONCE_BYTES = 32
 PROOF_BYTES = 32
 HELLO_BYTES_MAX = 512

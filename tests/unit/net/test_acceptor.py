@@ -72,7 +72,7 @@ def ended(connection: socket.socket) -> bool:
     [
         (b"GET / HTTP/1.1\r\n\r\n", "does not speak this protocol"),
         (os.urandom(1 << 16), "does not speak this protocol"),
-        (b"HAILER\x00\x02" + b"n" * 32 + b"x" * 500, "spoke out of turn"),
+        (b"HAILER\x00\x03" + b"n" * 32 + b"x" * 500, "spoke out of turn"),
         (b"HAILER\x00\x07", "speaks version 7"),
     ],
 )
@@ -91,7 +91,7 @@ def test_a_stranger_is_cut_off_with_one_line(
 
 def test_one_that_guesses_the_proof_is_cut_off(door: Door) -> None:
     with door.connect() as stranger:
-        stranger.sendall(b"HAILER\x00\x02" + b"n" * 32)
+        stranger.sendall(b"HAILER\x00\x03" + b"n" * 32)
         assert len(stranger.recv(1024)) > 0
         stranger.sendall(b"p" * 32)
         assert ended(stranger)

@@ -1,0 +1,43 @@
+"""Blocks of memory that is lent: no two that are in use overlap, whatever the order in which they come back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framework.wire.lending import Blocks
+
+END = 4096
+
+
+@given(st.lists(st.tuples(st.integers(1, 1500), st.booleans(), st.integers(0, 10**6))))
+def test_blocks_in_use_never_overlap(moves: list[tuple[int, bool, int]]) -> None:
+    blocks, used = Blocks(0, END), dict[int, int]()
+    for size, gives_back, which in moves:
+        if gives_back and used:
+            start = list(used)[which % len(used)]
+            blocks.give_back(start)
+            del used[start]
+        else:
+            taken = blocks.take(size)
+            if taken is not None:
+                assert 0 <= taken <= END - size
+                assert all(taken + size <= start or start + other <= taken for start, other in used.items())
+                used[taken] = size
+            else:
+                assert not _has_room(used, size)
+        blocks.validate()
+        assert blocks.used == len(used)
+    for start in used:
+        blocks.give_back(start)
+    assert blocks.take(END) == 0
+
+
+def _has_room(used: dict[int, int], size: int) -> bool:
+    """Whether `size` bytes, in whole lines, are free in one piece."""
+    lines = [True] * (END // 64)
+    for start, other in used.items():
+        for line in range(start // 64, -(-(start + other) // 64)):
+            lines[line] = False
+    run = "".join("." if free else "x" for free in lines).split("x")
+    return max(map(len, run)) >= -(-size // 64)
