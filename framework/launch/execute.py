@@ -25,7 +25,7 @@ from framework.launch.family import ProcessesFailed, supervise
 from framework.launch.launcher import Launcher
 from framework.launch.link import Link
 from framework.launch.local import LocalLauncher
-from framework.launch.memory import keep_freed_memory
+from framework.launch.memory import keep_freed_memory, leave_alone_what_is_loaded
 from framework.launch.news import tell_join
 from framework.launch.plane import ControlPlane
 from framework.launch.report import render, worst
@@ -65,7 +65,7 @@ def execute(main: Callable[[Worker], R], config: Config | None = None, args: Seq
 
     After `main` returns, its inputs are closed and the worker runs until its dataflows are complete on all workers.
     """
-    return _execute(main, config or Config(), args, Stop(), None, None)
+    return _execute(main, config or Config(), args, Stop(), None, None, is_ours=False)
 
 
 def execute_from_args(
@@ -90,8 +90,9 @@ def execute_from_args(
         return []
     stop = Stop()
     _show_log()
+    keep_freed_memory()
     with stop.on_signals(), _reporting(config, stop, None):
-        return _execute(main, config, args, stop, None, plane)
+        return _execute(main, config, args, stop, None, plane, is_ours=True)
 
 
 def execute_as_child(
@@ -109,7 +110,7 @@ def execute_as_child(
     with stop.on_signals():
         live_as_child(spawned)
         with _reporting(config, stop, spawned):
-            return _execute(main, config, args, stop, spawned, plane)
+            return _execute(main, config, args, stop, spawned, plane, is_ours=True)
 
 
 def supervise_from_args(launcher: Launcher, config: Config, plane: ControlPlane | None) -> None:
@@ -150,7 +151,10 @@ def _execute(
     stop: Stop,
     spawned: Spawned | None,
     plane: ControlPlane | None,
+    *,
+    is_ours: bool,
 ) -> list[R]:
+    """Run the workers of this process. `is_ours`: it is there for nothing else."""
     assert config.process is not None
     mesh = _mesh(
         config, _secret(config), inherited_listener(spawned) if spawned else None, lambda: stop.reason is not None
@@ -162,7 +166,7 @@ def _execute(
                 tell_join(spawned, worker)
         if spawned is not None and plane is not None:
             Agent(Link(socket.socket(fileno=spawned.link_fd)), workers, plane.answer).start()
-        return _run_workers(main, config, workers, stop, mesh)
+        return _run_workers(main, config, workers, stop, mesh, is_ours=is_ours)
     finally:
         mesh.close()
 
@@ -198,7 +202,7 @@ def _workers(config: Config, args: Sequence[str], mesh: Mesh) -> list[Worker]:
 
 
 def _run_workers(
-    main: Callable[[Worker], R], config: Config, workers: Sequence[Worker], stop: Stop, mesh: Mesh
+    main: Callable[[Worker], R], config: Config, workers: Sequence[Worker], stop: Stop, mesh: Mesh, *, is_ours: bool
 ) -> list[R]:
     stop.watch(workers)
     results: dict[WorkerId, R] = {}
@@ -208,6 +212,8 @@ def _run_workers(
         try:
             if config.join is not None:
                 _join(worker, WorkerId(config.server * config.threads), config.address)
+            if is_ours:
+                leave_alone_what_is_loaded(worker)
             result = main(worker)
             worker.finish()
             results[worker.id] = result
