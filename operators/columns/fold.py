@@ -18,9 +18,9 @@ from operators.columns.loop import Field, Shape, is_number, numbers
 from operators.columns.rewriting import MARK, Rewriter, Rewritten, Source
 from routing.bins import Bins
 from routing.columns.compiled import compiling
+from routing.columns.gathering import gathered
 from routing.columns.keys import KeyColumns, Keys, sealed
 from routing.columns.memory import Array, empty
-from routing.columns.partition import gathered
 from routing.columns.table import Table
 
 GIVEN_MIN = 1024

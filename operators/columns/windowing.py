@@ -19,9 +19,9 @@ from operators.columns.spans import Span, Spans
 from operators.windows.aligned import pane_of
 from operators.windows.clock import Clock
 from routing.bins import BinId, Bins
+from routing.columns.gathering import gathered
 from routing.columns.keys import HASHES, KeyColumns, sealed
 from routing.columns.memory import Array
-from routing.columns.partition import gathered
 from routing.columns.window_shelf import WindowShelf
 from routing.pending import Pending
 

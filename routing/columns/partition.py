@@ -12,106 +12,34 @@ import numpy as np
 import pyarrow as pa
 
 from routing.columns.compiled import kernel
+from routing.columns.gathering import gathered
 from routing.columns.keys import HASHES, byte_strings
 from routing.columns.memory import WORD, Array, address_of, copy_rest, empty, load_before, load_i64, store
-
-_STRINGS_BYTES_MAX = 2**31 - 16
-"""Offsets of 32 bits go no further."""
 
 _CURSOR = 8
 """The words of a part's cursor: a cache line."""
 
+_HASHES = pa.field(HASHES, pa.uint64())
 _NOTHING = np.zeros(0, np.uint64)
 
 
 def divided(batch: pa.RecordBatch, hashes: Array, shift: int, part_of_bin: Array, parts: int) -> list[pa.RecordBatch]:
     """The rows of a batch by the part that their bin is in, each part in their order, with a column of their hashes."""
-    part_of_row, counts = empty(len(hashes), np.uint16), np.zeros(parts, np.int64)
-    _assign(hashes, shift, part_of_bin, part_of_row, counts)
-    schema = batch.schema.append(pa.field(HASHES, pa.uint64()))
+    part_of_row, counted = empty(len(hashes), np.uint16), np.zeros(parts, np.int64)
+    _assign(hashes, shift, part_of_bin, part_of_row, counted)
+    counts = counted.tolist()
     if len(batch) in counts:
-        whole = batch.append_column(schema.field(HASHES), pa.array(hashes))
+        whole = batch.append_column(_HASHES, pa.array(hashes))
         return [whole if count else whole.slice(0, 0) for count in counts]
-    return _dealt(batch.columns, hashes, schema, part_of_row, counts)
+    return _dealt(batch, hashes, part_of_row, counts)
 
 
 def divided_by(batch: pa.RecordBatch, part_of_row: Array, parts: int) -> list[pa.RecordBatch]:
     """The rows of a batch by the part that each names."""
-    counts = np.bincount(part_of_row, minlength=parts)
+    counts = np.bincount(part_of_row, minlength=parts).tolist()
     if len(batch) in counts:
         return [batch if count else batch.slice(0, 0) for count in counts]
-    return _dealt(batch.columns, _NOTHING, batch.schema, part_of_row.astype(np.uint16), counts)
-
-
-def warm_up() -> None:
-    """Compile now, before there are records that wait for it."""
-    batch = pa.record_batch({"word": ["a", "b"]})
-    assert len(divided(batch, np.array([0, 2**63], np.uint64), 63, np.arange(2, dtype=np.uint16), 2)) == 2
-
-
-def _dealt(
-    columns: Sequence[pa.Array], hashes: Array, schema: pa.Schema, part_of_row: Array, counts: Array
-) -> list[pa.RecordBatch]:
-    """The rows by their parts; the hashes, if there are any, go along with the first column of strings."""
-    dealt, hashed = [], [empty(int(count), np.uint64) for count in counts]
-    waiting = hashes
-    for column in columns:
-        if column.null_count == 0 and (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
-            dealt.append(_scattered_strings(column, part_of_row, counts, waiting, hashed))
-            waiting = _NOTHING
-        else:
-            dealt.append(_scattered(column, part_of_row, counts))
-    if len(hashes):
-        if len(waiting):
-            _scatter_numbers(hashes, part_of_row, _cursors(hashed))
-        dealt.append([pa.array(array) for array in hashed])
-    return [pa.RecordBatch.from_arrays(list(arrays), schema=schema) for arrays in zip(*dealt, strict=True)]
-
-
-def _scattered_strings(
-    column: pa.Array, part_of_row: Array, counts: Array, along: Array, words: list[Array]
-) -> list[pa.Array]:
-    offsets, data = byte_strings(column)
-    sizes = np.zeros(len(counts), np.int64)
-    _measure_parts(offsets, part_of_row, sizes)
-    ends = [empty(int(count) + 1, np.int32) for count in counts]
-    octets = [empty(int(size) + WORD, np.uint8) for size in sizes]
-    for array in ends:
-        array[0] = 0
-    _scatter_strings(offsets, data, along, part_of_row, _cursors(octets, [array[1:] for array in ends], words))
-    return [_strings(column.type, one, other[:-WORD]) for one, other in zip(ends, octets, strict=True)]
-
-
-def _scattered(column: pa.Array, part_of_row: Array, counts: Array) -> list[pa.Array]:
-    kind = column.type
-    if column.null_count == 0 and pa.types.is_primitive(kind) and kind.bit_width in (8, 16, 32, 64):
-        dtype = np.dtype(f"u{kind.bit_width // 8}")
-        values = np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize)
-        found = [empty(int(count), dtype) for count in counts]
-        _scatter_numbers(values, part_of_row, _cursors(found))
-        return [pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(array)]) for array in found]
-    order, stops = np.argsort(part_of_row, kind="stable"), np.cumsum(counts)
-    taken = gathered(column, order)
-    return [taken.slice(int(stop - count), int(count)) for stop, count in zip(stops, counts, strict=True)]
-
-
-def gathered(column: pa.Array, rows: Array) -> pa.Array:
-    """The values of a column at `rows`."""
-    kind = column.type
-    if not column.null_count and (pa.types.is_string(kind) or pa.types.is_binary(kind)):
-        offsets, data = byte_strings(column)
-        ends = empty(len(rows) + 1, np.int32)
-        size = _measure(offsets, rows, ends)
-        if size < _STRINGS_BYTES_MAX:
-            octets = empty(size + WORD, np.uint8)
-            _gather_strings(offsets, data, rows, ends, octets)
-            return _strings(kind, ends, octets[:size])
-    if not column.null_count and (pa.types.is_int64(kind) or pa.types.is_uint64(kind) or pa.types.is_float64(kind)):
-        return pa.array(column.to_numpy()[rows])
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # which Arrow cannot gather
-        plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
-        return column.cast(plain).take(pa.array(rows)).cast(kind)
-    return column.take(pa.array(rows))
+    return _dealt(batch, _NOTHING, part_of_row.astype(np.uint16), counts)
 
 
 def part_of_bin(owners: Sequence[int], among: Sequence[int]) -> Array:
@@ -120,16 +48,67 @@ def part_of_bin(owners: Sequence[int], among: Sequence[int]) -> Array:
     return np.array([index[owner] for owner in owners], np.uint16)
 
 
-def _strings(kind: pa.DataType, ends: Array, octets: Array) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(octets)])
+def warm_up() -> None:
+    """Compile now, before there are records that wait for it."""
+    batch = pa.record_batch({"word": ["a", "b"]})
+    assert len(divided(batch, np.array([0, 2**63], np.uint64), 63, np.arange(2, dtype=np.uint16), 2)) == 2
 
 
-def _cursors(*arrays: Sequence[Array]) -> Array:
-    """For each part, a line: how many bytes and values were written to it, and where its arrays are."""
-    cursors = np.zeros((len(arrays[0]), _CURSOR), np.int64)
-    for index, of_parts in enumerate(arrays, start=2):
-        cursors[:, index] = [array.ctypes.data for array in of_parts]
-    return cursors
+def _dealt(batch: pa.RecordBatch, hashes: Array, part_of_row: Array, counts: list[int]) -> list[pa.RecordBatch]:
+    """The rows by their parts; the hashes, if there are any, go along with the first column of strings."""
+    dealt, schema = [], batch.schema
+    hashed = [pa.allocate_buffer(8 * count) for count in counts] if len(hashes) else []
+    waiting = hashes
+    for column in batch.columns:
+        if column.null_count == 0 and (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
+            dealt.append(_scattered_strings(column, part_of_row, counts, waiting, hashed))
+            waiting = _NOTHING
+        else:
+            dealt.append(_scattered(column, part_of_row, counts))
+    if len(hashes):
+        if len(waiting):
+            _scatter_numbers(hashes, part_of_row, _cursors(hashed))
+        dealt.append(_arrays(_HASHES.type, counts, hashed))
+        schema = schema.append(_HASHES)
+    return [pa.RecordBatch.from_arrays(list(arrays), schema=schema) for arrays in zip(*dealt, strict=True)]
+
+
+def _scattered_strings(
+    column: pa.Array, part_of_row: Array, counts: list[int], along: Array, hashed: list[pa.Buffer]
+) -> list[pa.Array]:
+    offsets, data = byte_strings(column)
+    sizes = np.zeros(len(counts), np.int64)
+    _measure(offsets, part_of_row, sizes)
+    ends = [pa.allocate_buffer(4 * count + 4) for count in counts]
+    octets = [pa.allocate_buffer(size + WORD) for size in sizes.tolist()]
+    _scatter_strings(offsets, data, along, part_of_row, _cursors(octets, ends, *([hashed] if len(along) else [])))
+    return [
+        pa.Array.from_buffers(column.type, count, [None, end, octet])
+        for count, end, octet in zip(counts, ends, octets, strict=True)
+    ]
+
+
+def _scattered(column: pa.Array, part_of_row: Array, counts: list[int]) -> list[pa.Array]:
+    kind = column.type
+    if column.null_count == 0 and pa.types.is_primitive(kind) and kind.bit_width in (8, 16, 32, 64):
+        dtype = np.dtype(f"u{kind.bit_width // 8}")
+        values = np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize)
+        found = [pa.allocate_buffer(dtype.itemsize * count) for count in counts]
+        _scatter_numbers(values, part_of_row, _cursors(found))
+        return _arrays(kind, counts, found)
+    order, stops = np.argsort(part_of_row, kind="stable"), np.cumsum(counts)
+    taken = gathered(column, order)
+    return [taken.slice(int(stop - count), count) for stop, count in zip(stops, counts, strict=True)]
+
+
+def _arrays(kind: pa.DataType, counts: list[int], buffers: list[pa.Buffer]) -> list[pa.Array]:
+    return [pa.Array.from_buffers(kind, count, [None, buffer]) for count, buffer in zip(counts, buffers, strict=True)]
+
+
+def _cursors(*buffers: Sequence[pa.Buffer]) -> Array:
+    """For each part, a line: how many bytes and values were written to it, and where its buffers are."""
+    idle = (0,) * (_CURSOR - 2 - len(buffers))
+    return np.array([(0, 0, *(one.address for one in of_part), *idle) for of_part in zip(*buffers, strict=True)])
 
 
 @kernel
@@ -143,7 +122,7 @@ def _assign(hashes, shift, part_of_bin, part_of_row, counts):
 
 
 @kernel
-def _measure_parts(offsets, part_of_row, sizes):
+def _measure(offsets, part_of_row, sizes):
     """How many bytes the strings of each part have."""
     start = np.int64(offsets[0])
     for row in range(len(part_of_row)):
@@ -160,6 +139,8 @@ def _scatter_strings(offsets, data, along, part_of_row, cursors):
     """
     begin, start, at = address_of(data), np.int64(offsets[0]), address_of(cursors)
     end, some_along = begin + len(data), len(along) > 0
+    for part in range(len(cursors)):
+        store(cursors[part, 3], np.int32(0))
     for row in range(len(part_of_row)):
         stop, cursor = np.int64(offsets[row + 1]), at + 8 * _CURSOR * np.int64(part_of_row[row])
         size = stop - start
@@ -172,7 +153,7 @@ def _scatter_strings(offsets, data, along, part_of_row, cursors):
         written += size
         store(cursor, written)
         store(cursor + 8, count + 1)
-        store(load_i64(cursor + 24) + 4 * count, np.int32(written))
+        store(load_i64(cursor + 24) + 4 * count + 4, np.int32(written))
         if some_along:
             store(load_i64(cursor + 32) + 8 * count, along[row])
 
@@ -185,26 +166,3 @@ def _scatter_numbers(values, part_of_row, cursors):
         written = load_i64(cursor)
         store(load_i64(cursor + 16) + written, values[row])
         store(cursor, written + size)
-
-
-@kernel
-def _measure(offsets, rows, ends):
-    """Where the strings at `rows` end, one after the other; how many bytes they are in all."""
-    total = np.int64(0)
-    ends[0] = 0
-    for row in range(len(rows)):
-        total += np.int64(offsets[rows[row] + 1]) - np.int64(offsets[rows[row]])
-        ends[row + 1] = total
-    return total
-
-
-@kernel
-def _gather_strings(offsets, data, rows, ends, octets):
-    begin, to = address_of(data), address_of(octets)
-    end = begin + len(data)
-    for row in range(len(rows)):
-        source, target = begin + np.int64(offsets[rows[row]]), to + np.int64(ends[row])
-        size = np.int64(ends[row + 1]) - np.int64(ends[row])
-        store(target, load_before(source, end))
-        if size > 8:
-            copy_rest(target, source, size, end)

@@ -1,0 +1,55 @@
+"""The rows of a column that are named, in the order in which they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from routing.columns.compiled import kernel
+from routing.columns.keys import byte_strings
+from routing.columns.memory import WORD, Array, address_of, copy_rest, empty, load_before, store
+
+_STRINGS_BYTES_MAX = 2**31 - 16
+"""Offsets of 32 bits go no further."""
+
+
+def gathered(column: pa.Array, rows: Array) -> pa.Array:
+    """The values of a column at `rows`."""
+    kind = column.type
+    if not column.null_count and (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        offsets, data = byte_strings(column)
+        ends = empty(len(rows) + 1, np.int32)
+        size = _measure(offsets, rows, ends)
+        if size < _STRINGS_BYTES_MAX:
+            octets = empty(size + WORD, np.uint8)
+            _gather_strings(offsets, data, rows, ends, octets)
+            return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(ends), pa.py_buffer(octets[:size])])
+    if not column.null_count and (pa.types.is_int64(kind) or pa.types.is_uint64(kind) or pa.types.is_float64(kind)):
+        return pa.array(column.to_numpy()[rows])
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # which Arrow cannot gather
+        plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+        return column.cast(plain).take(pa.array(rows)).cast(kind)
+    return column.take(pa.array(rows))
+
+
+@kernel
+def _measure(offsets, rows, ends):
+    """Where the strings at `rows` end, one after the other; how many bytes they are in all."""
+    total = np.int64(0)
+    ends[0] = 0
+    for row in range(len(rows)):
+        total += np.int64(offsets[rows[row] + 1]) - np.int64(offsets[rows[row]])
+        ends[row + 1] = total
+    return total
+
+
+@kernel
+def _gather_strings(offsets, data, rows, ends, octets):
+    begin, to = address_of(data), address_of(octets)
+    end = begin + len(data)
+    for row in range(len(rows)):
+        source, target = begin + np.int64(offsets[rows[row]]), to + np.int64(ends[row])
+        size = np.int64(ends[row + 1]) - np.int64(ends[row])
+        store(target, load_before(source, end))
+        if size > 8:
+            copy_rest(target, source, size, end)
