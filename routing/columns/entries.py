@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from routing.columns.compiled import inlined, kernel
+from routing.columns.finding import find
 from routing.columns.layout import (
     ARENA_FIRST,
     ARENA_TOP,
@@ -32,6 +33,7 @@ from routing.columns.layout import (
     TOP,
     USED,
     USED_MAX,
+    VACANT,
     WIDTH,
 )
 from routing.columns.memory import address_of, load_i64, load_u64, load_up_to_8, store
@@ -91,12 +93,36 @@ def _add(address, difference):
 
 
 @kernel
+def find_or_insert(found, where, candidate, hash, start, size):
+    """The entry of a key that a candidate was not seen to be; ~ a new one, if it is not there; or ~ `NONE` without room.
+
+    `found` is what `addresses` gave, `where` what `places` gave.
+    """
+    (slots, mask), (_, old_mask), _, (data, end) = found
+    at = np.uint64(~candidate)
+    # A slot that is empty still is the place of the key, unless it is among the old ones.
+    if candidate >= 0 or old_mask != np.uint64(0) or load_u64(slots + 8 * np.int64(at)) & LOW != EMPTY:
+        entry = find(found, hash, start, size)
+        if entry >= 0:
+            return entry
+        at = empty_slot(slots, mask, hash)
+    return ~_enter(where, slots + 8 * np.int64(at), hash, data + start, size, end)
+
+
+@kernel
 def insert(where, hash, key, size, end):
-    """The new entry of a key that is not there, or -1 if there is no room. Its state is for the caller to set.
+    """The new entry of a key that is not there, or `NONE` if there is no room. Its state is for the caller to set.
 
     `where` is what `places` gave; the key's bytes are at an address, and memory may end at `end`.
     """
-    (meta, heads, counts, blocks), (entries, entries_size), (arena, arena_size), (slots, slots_size), _ = where
+    _, _, _, (slots, slots_size), _ = where
+    at = empty_slot(slots, np.uint64(slots_size - 1), hash)
+    return _enter(where, slots + 8 * np.int64(at), hash, key, size, end)
+
+
+@inlined
+def _enter(where, slot, hash, key, size, end):
+    (meta, heads, counts, blocks), (entries, entries_size), (arena, arena_size), _, _ = where
     width = load_i64(meta + 8 * WIDTH)
     words = _words_for(size)
     block = blocks + 8 * _block_class(words)
@@ -107,7 +133,7 @@ def insert(where, hash, key, size, end):
         or load_i64(meta + 8 * USED) >= load_i64(meta + 8 * USED_MAX)
         or (words > 0 and load_i64(block) < 0 and arena_top + words > arena_size)
     ):
-        return np.int64(-1)
+        return NONE
     if entry == NONE:
         entry = top
         store(meta + 8 * TOP, top + 1)
@@ -137,18 +163,17 @@ def insert(where, hash, key, size, end):
     _add(counts + 8 * bin_id, 1)
     _add(meta + 8 * COUNT, 1)
     _add(meta + 8 * USED, 1)
-    take_slot(slots, slots_size, hash & LOW, entry)
+    store(slot, (hash << HALF) | (np.uint64(entry) + FIRST))
     return entry
 
 
 @inlined
-def take_slot(slots, size, low, entry):
-    """Have a slot lead to an entry; `low` is the low half of its key's hash."""
-    mask = np.uint64(size - 1)
-    at = low & mask
+def empty_slot(slots, mask, hash):
+    """The first slot that was never used, from where a hash points to."""
+    at = hash & mask
     while load_u64(slots + 8 * np.int64(at)) & LOW != EMPTY:
         at = (at + np.uint64(1)) & mask
-    store(slots + 8 * np.int64(at), (low << HALF) | (np.uint64(entry) + FIRST))
+    return at
 
 
 @inlined
@@ -193,5 +218,6 @@ def remove(where, entry, bin_id):
         store(linked, (load_u64(linked) & ~LOW) | np.uint64(before))
     _add(counts + 8 * bin_id, -1)
     _add(meta + 8 * COUNT, -1)
+    store(at + 8 * KEY, VACANT)
     store(at + 8 * LINKS, load_i64(meta + 8 * FREE))
     store(meta + 8 * FREE, entry)

@@ -21,6 +21,9 @@ from routing.columns.layout import (
 )
 from routing.columns.memory import address_of, load_i64, load_u64, load_up_to_8, prefetch
 
+AHEAD = 32
+"""A loop over a table that is far asks for the entries of so many rows ahead, and for the slots of twice as many."""
+
 
 @inlined
 def addresses(view, data):
@@ -34,21 +37,26 @@ def addresses(view, data):
 
 
 @inlined
-def find_near(where, hash, start, size):
-    """The entry of a key, if it is the first whose hash ends alike and has all of the key, as is mostly so; else -1.
+def candidate(where, hash):
+    """The first entry whose hash ends alike, which mostly is the key's; if there is none, ~ the slot after the last."""
+    (slots, mask), _, _, _ = where
+    at, low = _probe(slots, mask, hash & mask, hash << HALF)
+    return ~np.int64(at) if low == EMPTY else np.int64(low - FIRST)
+
+
+@inlined
+def is_entry_of(where, entry, hash, start, size):
+    """Whether a candidate is the entry of a key and has all of it, as is mostly so.
 
     It calls nothing that is not inlined, which would slow down the loop around it.
     """
-    (slots, mask), _, (entries, _, width), (data, end) = where
-    _, low = _probe(slots, mask, hash & mask, hash << HALF)
-    entry = np.int64(low) - np.int64(FIRST)
+    _, _, (entries, _, width), (data, end) = where
     if size > 8 or entry < 0:
-        return np.int64(-1)
+        return False
     prefix = np.uint64(0) if size <= 0 else load_up_to_8(data + start, size, end)
     at = entries + 8 * width * entry
     known = hash << HALF | np.uint64(NULL if size == NULL_SIZE else size)
-    same = (load_u64(at + 8 * PREFIX) ^ prefix) | (load_u64(at + 8 * KEY) ^ known) == np.uint64(0)
-    return entry if same else np.int64(-1)
+    return (load_u64(at + 8 * PREFIX) ^ prefix) | (load_u64(at + 8 * KEY) ^ known) == np.uint64(0)
 
 
 @kernel
@@ -120,9 +128,9 @@ def prefetch_slot(where, hash):
 
 
 @inlined
-def prefetch_entry(where, hash):
-    """Have on its way from memory the entry that a key's slots, which are there by now, lead to."""
-    (slots, mask), _, (entries, _, width), _ = where
-    _, low = _probe(slots, mask, hash & mask, hash << HALF)
-    if low != EMPTY:
-        prefetch(entries + 8 * width * np.int64(low - FIRST))
+def look_ahead(where, hash):
+    """The `candidate` that a key's slots, which are there by now, lead to; have it on its way from memory."""
+    _, _, (entries, _, width), _ = where
+    entry = candidate(where, hash)
+    prefetch(entries + 8 * width * entry)
+    return entry

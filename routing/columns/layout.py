@@ -32,6 +32,8 @@ NONE = np.int64(0xFFFFFFFF)
 """No entry."""
 NULL = np.int64(9)
 """As a size: that of a key that is null. Sizes beyond 8 are in the arena, so this is nobody else's."""
+VACANT = np.uint64(10)
+"""As a size: that of no key, so that an entry that is free is nobody's, to a loop that has found it before."""
 ARENA_FIRST = 16
 """Places begin here, so that they are no sizes."""
 NULL_SIZE = np.int64(-1)

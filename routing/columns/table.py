@@ -13,7 +13,7 @@ import numpy as np
 
 from routing.bins import BinId, Bins
 from routing.columns.compiled import inlined, kernel
-from routing.columns.entries import bin_of, insert, places, remove, take_slot
+from routing.columns.entries import bin_of, empty_slot, insert, places, remove
 from routing.columns.growing import Growing
 from routing.columns.keys import Keys
 from routing.columns.layout import (
@@ -227,12 +227,11 @@ def _parts(keys: Keys) -> tuple[Array, Array, Array, Array]:
 @kernel
 def _sweep(view, slots_max):
     """Take over old slots; whether that is all."""
-    meta, old = view.meta, view.old
+    meta, old, slots, mask = view.meta, view.old, address_of(view.slots), np.uint64(len(view.slots) - 1)
     end = min(len(old), meta[SWEPT] + slots_max)
     for at in range(meta[SWEPT], end):
-        low = old[at] & LOW
-        if low >= FIRST:
-            take_slot(address_of(view.slots), len(view.slots), old[at] >> HALF, np.int64(low - FIRST))
+        if old[at] & LOW >= FIRST:
+            store(slots + 8 * np.int64(empty_slot(slots, mask, old[at] >> HALF)), old[at])
     meta[SWEPT] = end
     return end == len(old)
 
@@ -244,7 +243,7 @@ def _install(view, first, hashes, offsets, data, nulls, states):
     for row in range(first, len(hashes)):
         key = begin + np.int64(offsets[row])
         entry = insert(where, hashes[row], key, size_of(offsets, nulls, row), begin + len(data))
-        if entry < 0:
+        if entry == NONE:
             return row
         for word in range(states.shape[1]):
             view.entries[PAD + entry * width + STATE + word] = states[row, word]
