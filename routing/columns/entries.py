@@ -98,7 +98,7 @@ def find_or_insert(found, where, candidate, hash, start, size):
 
     `found` is what `addresses` gave, `where` what `places` gave.
     """
-    (slots, mask), (_, old_mask), _, (data, end) = found
+    (slots, mask), (_, old_mask, _), _, (data, end) = found
     at = np.uint64(~candidate)
     # A slot that is empty still is the place of the key, unless it is among the old ones.
     if candidate >= 0 or old_mask != np.uint64(0) or load_u64(slots + 8 * np.int64(at)) & LOW != EMPTY:

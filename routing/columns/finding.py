@@ -17,6 +17,7 @@ from routing.columns.layout import (
     NULL_SIZE,
     PAD,
     PREFIX,
+    SWEPT,
     WIDTH,
 )
 from routing.columns.memory import address_of, load_i64, load_u64, load_up_to_8, prefetch
@@ -30,16 +31,30 @@ def addresses(view, data):
     """What `find` needs to know of a table, and of the bytes of keys."""
     return (
         (address_of(view.slots), np.uint64(len(view.slots) - 1)),
-        (address_of(view.old), np.uint64(len(view.old) - 1) if len(view.old) > 0 else np.uint64(0)),
+        _old_slots(view),
         (address_of(view.entries) + 8 * PAD, address_of(view.arena), view.meta[WIDTH]),
         (address_of(data), address_of(data) + len(data)),
     )
 
 
 @inlined
+def _old_slots(view):
+    """Where old slots are, their mask, and the first that was not taken over: if there are none, one beyond the mask."""
+    if len(view.old) > 0:
+        return address_of(view.old), np.uint64(len(view.old) - 1), np.uint64(view.meta[SWEPT])
+    return address_of(view.old), np.uint64(0), np.uint64(1)
+
+
+@inlined
 def candidate(where, hash):
     """The first entry whose hash ends alike, which mostly is the key's; if there is none, ~ the slot after the last."""
-    (slots, mask), _, _, _ = where
+    slots, _, _, _ = where
+    return _candidate(slots, hash)
+
+
+@inlined
+def _candidate(within, hash):
+    slots, mask = within
     at, low = _probe(slots, mask, hash & mask, hash << HALF)
     return ~np.int64(at) if low == EMPTY else np.int64(low - FIRST)
 
@@ -62,7 +77,7 @@ def is_entry_of(where, entry, hash, start, size):
 @kernel
 def find(where, hash, start, size):
     """The entry of a key, or -1. `where` is what `addresses` gave."""
-    (slots, mask), (old, old_mask), (entries, arena, width), (data, end) = where
+    (slots, mask), (old, old_mask, _), (entries, arena, width), (data, end) = where
     key = data + start
     prefix = np.uint64(0) if size <= 0 else load_up_to_8(key, size, end)
     entry = _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix)
@@ -122,15 +137,16 @@ def is_far(view):
 
 @inlined
 def prefetch_slot(where, hash):
-    """Have a key's slot on its way from memory."""
-    (slots, mask), _, _, _ = where
+    """Have a key's slot on its way from memory, the new one and the old."""
+    (slots, mask), (old, old_mask, _), _, _ = where
     prefetch(slots + 8 * np.int64(hash & mask))
+    prefetch(old + 8 * np.int64(hash & old_mask))
 
 
 @inlined
 def look_ahead(where, hash):
     """The `candidate` that a key's slots, which are there by now, lead to; have it on its way from memory."""
-    _, _, (entries, _, width), _ = where
-    entry = candidate(where, hash)
+    slots, (old, old_mask, swept), (entries, _, width), _ = where
+    entry = _candidate((old, old_mask) if hash & old_mask >= swept else slots, hash)
     prefetch(entries + 8 * width * entry)
     return entry
