@@ -94,13 +94,13 @@ def _add(address, difference):
 
 @kernel
 def find_or_insert(found, where, candidate, hash, start, size):
-    """The entry of a key that a candidate was not seen to be; ~ a new one, if it is not there; or ~ `NONE` without room.
+    """The entry of a key that its candidate is not, or not seen to be; ~ a new one, if it has none.
 
-    `found` is what `addresses` gave, `where` what `places` gave.
+    It is ~ `NONE` if there is no room. `found` is what `addresses` gave, `where` what `places` gave.
     """
     (slots, mask), (_, old_mask, _), _, (data, end) = found
     at = np.uint64(~candidate)
-    # A slot that is empty still is the place of the key, unless it is among the old ones.
+    # Who finds a slot still empty need not look again, for the key would be there by now; the old ones tell nothing.
     if candidate >= 0 or old_mask != np.uint64(0) or load_u64(slots + 8 * np.int64(at)) & LOW != EMPTY:
         entry = find(found, hash, start, size)
         if entry >= 0:

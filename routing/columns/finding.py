@@ -39,7 +39,7 @@ def addresses(view, data):
 
 @inlined
 def _old_slots(view):
-    """Where old slots are, their mask, and the first that was not taken over: if there are none, one beyond the mask."""
+    """Where old slots are, their mask, and the first that is not taken over yet; none is left if that is beyond it."""
     if len(view.old) > 0:
         return address_of(view.old), np.uint64(len(view.old) - 1), np.uint64(view.meta[SWEPT])
     return address_of(view.old), np.uint64(0), np.uint64(1)

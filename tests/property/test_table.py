@@ -184,6 +184,7 @@ def test_a_table_is_a_dictionary(hash_of: HashOf, slots: int, steps: list[tuple[
         patch.setattr(table_module, "ENTRIES_MIN", 2)
         patch.setattr(table_module, "ARENA_MIN", 16)
         patch.setattr(table_module, "_GROWTH_SWEEP", 1)
+        patch.setattr(table_module, "SWEPT_AT_ONCE_MAX", 0)
         one, other = Model(hash_of), Model(hash_of)
         for step in steps:
             match step:
@@ -245,6 +246,7 @@ def test_a_table_that_grows_while_it_is_swept_forgets_nothing(seed: int, monkeyp
     """Keys come and go while every doubling is under way for long."""
     monkeypatch.setattr(table_module, "ENTRIES_MIN", 16)
     monkeypatch.setattr(table_module, "_GROWTH_SWEEP", 1)
+    monkeypatch.setattr(table_module, "SWEPT_AT_ONCE_MAX", 0)
     random = Random(seed)
     model, sizes, batches_swept = Model(stable_hash), set(), 0
     for batch in range(300):
