@@ -53,7 +53,7 @@ def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, out
         else:
             entry = candidate(where, hash)
         if not is_entry_of(where, entry, hash, start, size):
-            entry = find_or_insert(where, table, entry, hash, start, size)
+            entry = find_or_insert(table, begin, begin + len(data), entry, hash, start, size)
             if entry < 0:
                 entry = ~entry
                 if entry == NONE:

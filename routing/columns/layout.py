@@ -23,8 +23,9 @@ PREFIX, KEY, LINKS, STATE = 0, 1, 2, 3
 PAD = 6
 """Words before the first entry: the system gives out large arrays 16 bytes after the beginning of a cache line."""
 
-# What a table knows of itself.
-WIDTH, SHIFT, COUNT, TOP, FREE, USED, USED_MAX, ARENA_TOP, SWEPT, NEEDED, META = range(11)
+# What a table knows of itself: first for good, then where its arrays are while a kernel runs, and how large.
+WIDTH, SHIFT, COUNT, TOP, FREE, USED, USED_MAX, ARENA_TOP, SWEPT, NEEDED = range(10)
+HEADS, COUNTS, BLOCKS, ENTRIES, ENTRIES_SIZE, ARENA, ARENA_SIZE, SLOTS, SLOTS_SIZE, OLD, OLD_SIZE, META = range(10, 22)
 
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)

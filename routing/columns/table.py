@@ -234,9 +234,15 @@ def _sweep(view, slots_max):
     """Take over old slots; whether that is all."""
     meta, old, slots, mask = view.meta, view.old, address_of(view.slots), np.uint64(len(view.slots) - 1)
     end = min(len(old), meta[SWEPT] + slots_max)
-    for at in range(meta[SWEPT], end):
-        if old[at] & LOW >= FIRST:
-            store(slots + 8 * np.int64(empty_slot(slots, mask, old[at] >> HALF)), old[at])
+    used = np.empty(64, np.uint64)
+    for block in range(meta[SWEPT], end, len(used)):
+        count = 0
+        for at in range(block, min(block + len(used), end)):
+            # Without a branch, which the processor would often foresee wrongly.
+            used[count] = old[at]
+            count += old[at] & LOW >= FIRST
+        for slot in used[:count]:
+            store(slots + 8 * np.int64(empty_slot(slots, mask, slot >> HALF)), slot)
     meta[SWEPT] = end
     return end == len(old)
 
