@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from routing.columns.compiled import inlined, kernel
-from routing.columns.finding import find
+from routing.columns.finding import find, matches
 from routing.columns.layout import (
     ARENA,
     ARENA_FIRST,
@@ -119,13 +119,17 @@ def find_or_insert(meta, data, end, candidate, hash, start, size):
     It is ~ `NONE` if there is no room. `meta` is what `places` gave; keys lie from `data` on, and memory may end at
     `end`.
     """
+    entries, arena, width = _known(meta, ENTRIES), _known(meta, ARENA), _known(meta, WIDTH)
+    if candidate >= 0 and size > 8:
+        prefix = load_up_to_8(data + start, size, end)
+        if matches(entries + 8 * width * candidate, arena, hash << HALF, data + start, size, end, prefix):
+            return candidate
     slots, mask, old_size = _known(meta, SLOTS), np.uint64(_known(meta, SLOTS_SIZE) - 1), _known(meta, OLD_SIZE)
     at = np.uint64(~candidate)
     # Who finds a slot still empty need not look again, for the key would be there by now; the old ones tell nothing.
     if candidate >= 0 or old_size > 0 or load_u64(slots + 8 * np.int64(at)) & LOW != EMPTY:
         old = _known(meta, OLD), np.uint64(max(old_size - 1, 0)), np.uint64(_known(meta, SWEPT))
-        entries = _known(meta, ENTRIES), _known(meta, ARENA), _known(meta, WIDTH)
-        entry = find(((slots, mask), old, entries, (data, end)), hash, start, size)
+        entry = find(((slots, mask), old, (entries, arena, width), (data, end)), hash, start, size)
         if entry >= 0:
             return entry
         at = empty_slot(slots, mask, hash)

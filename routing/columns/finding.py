@@ -103,14 +103,14 @@ def _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix):
     at, low = _probe(slots, mask, hash & mask, tag)
     while low != EMPTY:
         entry = np.int64(low - FIRST)
-        if _matches(entries + 8 * width * entry, arena, tag, key, size, end, prefix):
+        if matches(entries + 8 * width * entry, arena, tag, key, size, end, prefix):
             return entry
         at, low = _probe(slots, mask, (at + np.uint64(1)) & mask, tag)
     return np.int64(-1)
 
 
 @inlined
-def _matches(entry, arena, tag, key, size, end, prefix):
+def matches(entry, arena, tag, key, size, end, prefix):
     """Whether the entry at an address is that of the key whose bytes are at another."""
     if load_u64(entry + 8 * PREFIX) != prefix:
         return False
