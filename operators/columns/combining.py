@@ -34,13 +34,13 @@ def results(view, entries, outs):
 """
 
 _NOTED = """\
-            if serial != 0 and load_i64(state + {mark}) != serial << 32:
-                if at == len(rows):
-                    progress[1] = at
-                    return row
-                store(state + {mark}, serial << 32)
-                rows[at] = entry
-                at += 1
+        if serial != 0 and load_i64(state + {mark}) != serial << 32:
+            if at == len(rows):
+                progress[1] = at
+                return row
+            store(state + {mark}, serial << 32)
+            rows[at] = entry
+            at += 1
 """
 
 
@@ -138,8 +138,8 @@ class Combined:
             for index in self.can_be_null:
                 lines += [f"if some{index}:", f"    missing{index}[at] = n{index} == 0"]
             lines.append("at += 1")
-            return _indented(12, lines)
-        return _NOTED.format(mark=8 * self._mark) + _indented(12, lines)
+            return _indented(8, lines)
+        return _NOTED.format(mark=8 * self._mark) + _indented(8, lines)
 
     def _updates(self, index: int, column: str) -> Iterator[str]:
         """What a value of a column changes."""

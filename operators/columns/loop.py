@@ -19,9 +19,9 @@ _HEADER = f"""\
 import numpy as np
 from {casts.__name__} import as_bool, as_float64, as_int64
 from {compiled.__name__} import inlined, kernel
-from {entries.__name__} import bin_of, insert, places, remove
-from {finding.__name__} import addresses, find, find_near, is_far, prefetch_entry, prefetch_slot
-from {layout.__name__} import NULL_SIZE, PAD, STATE, WIDTH
+from {entries.__name__} import bin_of, find_or_insert, places, remove
+from {finding.__name__} import AHEAD, addresses, candidate, is_entry_of, is_far, look_ahead, prefetch_slot
+from {layout.__name__} import NONE, NULL_SIZE, PAD, STATE, WIDTH
 from {memory.__name__} import address_of, load_f64, load_i64, store
 
 """
@@ -34,66 +34,70 @@ def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, out
     states, stride = address_of(view.entries) + 8 * (PAD + STATE), 8 * view.meta[WIDTH]
     some_null = len(nulls) > 0
 {unpacked}
-    at = progress[1]
-    for block in range(first, len(hashes), 32):
-        end = min(block + 32, len(hashes))
+    at, last = progress[1], len(hashes) - 1
+    candidates = np.empty(AHEAD, np.int64)
+    if far:
+        for row in range(first, min(first + 2 * AHEAD, len(hashes))):
+            prefetch_slot(where, hashes[row])
+        for row in range(first, min(first + AHEAD, len(hashes))):
+            candidates[row & (AHEAD - 1)] = look_ahead(where, hashes[row])
+    for row in range(first, len(hashes)):
+        hash, start = hashes[row], np.int64(offsets[row])
+        size = np.int64(offsets[row + 1]) - start
+        if some_null and nulls[row]:
+            size = NULL_SIZE
         if far:
-            for row in range(block, end):
-                prefetch_slot(where, hashes[row])
-            for row in range(block, end):
-                prefetch_entry(where, hashes[row])
-        for row in range(block, end):
-            hash, start = hashes[row], np.int64(offsets[row])
-            size = np.int64(offsets[row + 1]) - start
-            if some_null and nulls[row]:
-                size = NULL_SIZE
-            entry = find_near(where, hash, start, size)
+            entry = candidates[row & (AHEAD - 1)]
+            candidates[row & (AHEAD - 1)] = look_ahead(where, hashes[min(row + AHEAD, last)])
+            prefetch_slot(where, hashes[min(row + 2 * AHEAD, last)])
+        else:
+            entry = candidate(where, hash)
+        if not is_entry_of(where, entry, hash, start, size):
+            entry = find_or_insert(table, begin, begin + len(data), entry, hash, start, size)
             if entry < 0:
-                entry = find(where, hash, start, size)
-            if entry < 0:
-                entry = insert(table, hash, begin + start, size, begin + len(data))
-                if entry < 0:
+                entry = ~entry
+                if entry == NONE:
                     progress[1] = at
                     return row
                 state = states + stride * entry
 {initial}
-            state = states + stride * entry
-            progress[0] = row
+        state = states + stride * entry
+        progress[0] = row
 {step}
     progress[1] = at
     return len(hashes)
 """
 
 _EACH = """\
-            {results} = fold({key}, {value}, {state})
-            if keep:
+        {results} = fold({key}, {value}, {state})
+        if keep:
 {kept}
-            else:
-                remove(table, entry, bin_of(view, hash))
+        else:
+            remove(table, entry, bin_of(view, hash))
 {store}"""
 
 _PER_EPOCH = """\
-            mark = load_i64(state + {mark})
-            gone = mark < 0
-            if gone:
-                mark = ~mark
-            if mark >> 32 != serial:
-                if at == len(rows):
-                    progress[1] = at
-                    return row
-                mark = (serial << 32) | at
-                rows[at] = entry
-                given[at] = False
-                at += 1
-            place = mark & 0xFFFFFFFF
-            {results} = fold({key}, {value}, {state})
-            if keep:
+        mark = load_i64(state + {mark})
+        gone = mark < 0
+        if gone:
+            mark = ~mark
+        if mark >> 32 != serial:
+            if at == len(rows):
+                progress[1] = at
+                return row
+            mark = (serial << 32) | at
+            rows[at] = entry
+            given[at] = False
+            at += 1
+        place = mark & 0xFFFFFFFF
+        {results} = fold({key}, {value}, {state})
+        if keep:
 {kept}
-                store(state + {mark}, mark)
-            else:
-                store(state + {mark}, ~mark)
-            if count > 0:
-                given[place] = True
+            store(state + {mark}, mark)
+        else:
+            store(state + {mark}, ~mark)
+        if count > 0:
+            given[place] = True
 {store}"""
 
 
@@ -196,7 +200,7 @@ class Shape:
             key=self._key(),
             value=_tuple_or_one(values or ["1"]),
             state=_tuple_or_one([self._read(index, field) for index, field in enumerate(self.state)]),
-            kept=self._put("after", 16),
+            kept=self._put("after", 12),
             mark=8 * len(self.state),
             store="\n".join(self._store_last() if self.per_epoch else self._store_each()),
         )
@@ -212,10 +216,10 @@ class Shape:
     def _store_each(self) -> list[str]:
         lines = []
         for number in range(self.fold.outputs_max):
-            indent = " " * 12
+            indent = " " * 8
             if not self.fold.always_one:
                 lines.append(f"{indent}if count > {number}:")
-                indent = " " * 16
+                indent = " " * 12
             lines += [f"{indent}{self._store(index, 'at', number)}" for index in self.stored]
             if not self.fold.always_one:
                 lines.append(f"{indent}rows[at] = row")
@@ -229,9 +233,9 @@ class Shape:
     def _store_last(self) -> list[str]:
         lines = []
         for number in range(self.fold.outputs_max):
-            lines.append(f"{' ' * 16}if count == {number + 1}:")
-            lines += [f"{' ' * 20}{self._store(index, 'place', number)}" for index in self.stored]
-            lines.append(f"{' ' * 20}pass")
+            lines.append(f"{' ' * 12}if count == {number + 1}:")
+            lines += [f"{' ' * 16}{self._store(index, 'place', number)}" for index in self.stored]
+            lines.append(f"{' ' * 16}pass")
         return lines
 
     def _key(self) -> str:

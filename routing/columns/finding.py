@@ -17,9 +17,13 @@ from routing.columns.layout import (
     NULL_SIZE,
     PAD,
     PREFIX,
+    SWEPT,
     WIDTH,
 )
 from routing.columns.memory import address_of, load_i64, load_u64, load_up_to_8, prefetch
+
+AHEAD = 32
+"""A loop over a table that is far asks for the entries of so many rows ahead, and for the slots of twice as many."""
 
 
 @inlined
@@ -27,34 +31,53 @@ def addresses(view, data):
     """What `find` needs to know of a table, and of the bytes of keys."""
     return (
         (address_of(view.slots), np.uint64(len(view.slots) - 1)),
-        (address_of(view.old), np.uint64(len(view.old) - 1) if len(view.old) > 0 else np.uint64(0)),
+        _old_slots(view),
         (address_of(view.entries) + 8 * PAD, address_of(view.arena), view.meta[WIDTH]),
         (address_of(data), address_of(data) + len(data)),
     )
 
 
 @inlined
-def find_near(where, hash, start, size):
-    """The entry of a key, if it is the first whose hash ends alike and has all of the key, as is mostly so; else -1.
+def _old_slots(view):
+    """Where old slots are, their mask, and the first that is not taken over yet; none is left if that is beyond it."""
+    if len(view.old) > 0:
+        return address_of(view.old), np.uint64(len(view.old) - 1), np.uint64(view.meta[SWEPT])
+    return address_of(view.old), np.uint64(0), np.uint64(1)
+
+
+@inlined
+def candidate(where, hash):
+    """The first entry whose hash ends alike, which mostly is the key's; if there is none, ~ the slot after the last."""
+    slots, _, _, _ = where
+    return _candidate(slots, hash)
+
+
+@inlined
+def _candidate(within, hash):
+    slots, mask = within
+    at, low = _probe(slots, mask, hash & mask, hash << HALF)
+    return ~np.int64(at) if low == EMPTY else np.int64(low - FIRST)
+
+
+@inlined
+def is_entry_of(where, entry, hash, start, size):
+    """Whether a candidate is the entry of a key and has all of it, as is mostly so.
 
     It calls nothing that is not inlined, which would slow down the loop around it.
     """
-    (slots, mask), _, (entries, _, width), (data, end) = where
-    _, low = _probe(slots, mask, hash & mask, hash << HALF)
-    entry = np.int64(low) - np.int64(FIRST)
+    _, _, (entries, _, width), (data, end) = where
     if size > 8 or entry < 0:
-        return np.int64(-1)
+        return False
     prefix = np.uint64(0) if size <= 0 else load_up_to_8(data + start, size, end)
     at = entries + 8 * width * entry
     known = hash << HALF | np.uint64(NULL if size == NULL_SIZE else size)
-    same = (load_u64(at + 8 * PREFIX) ^ prefix) | (load_u64(at + 8 * KEY) ^ known) == np.uint64(0)
-    return entry if same else np.int64(-1)
+    return (load_u64(at + 8 * PREFIX) ^ prefix) | (load_u64(at + 8 * KEY) ^ known) == np.uint64(0)
 
 
 @kernel
 def find(where, hash, start, size):
     """The entry of a key, or -1. `where` is what `addresses` gave."""
-    (slots, mask), (old, old_mask), (entries, arena, width), (data, end) = where
+    (slots, mask), (old, old_mask, _), (entries, arena, width), (data, end) = where
     key = data + start
     prefix = np.uint64(0) if size <= 0 else load_up_to_8(key, size, end)
     entry = _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix)
@@ -80,14 +103,14 @@ def _look_up(slots, mask, entries, arena, width, hash, key, size, end, prefix):
     at, low = _probe(slots, mask, hash & mask, tag)
     while low != EMPTY:
         entry = np.int64(low - FIRST)
-        if _matches(entries + 8 * width * entry, arena, tag, key, size, end, prefix):
+        if matches(entries + 8 * width * entry, arena, tag, key, size, end, prefix):
             return entry
         at, low = _probe(slots, mask, (at + np.uint64(1)) & mask, tag)
     return np.int64(-1)
 
 
 @inlined
-def _matches(entry, arena, tag, key, size, end, prefix):
+def matches(entry, arena, tag, key, size, end, prefix):
     """Whether the entry at an address is that of the key whose bytes are at another."""
     if load_u64(entry + 8 * PREFIX) != prefix:
         return False
@@ -114,15 +137,16 @@ def is_far(view):
 
 @inlined
 def prefetch_slot(where, hash):
-    """Have a key's slot on its way from memory."""
-    (slots, mask), _, _, _ = where
+    """Have a key's slot on its way from memory, the new one and the old."""
+    (slots, mask), (old, old_mask, _), _, _ = where
     prefetch(slots + 8 * np.int64(hash & mask))
+    prefetch(old + 8 * np.int64(hash & old_mask))
 
 
 @inlined
-def prefetch_entry(where, hash):
-    """Have on its way from memory the entry that a key's slots, which are there by now, lead to."""
-    (slots, mask), _, (entries, _, width), _ = where
-    _, low = _probe(slots, mask, hash & mask, hash << HALF)
-    if low != EMPTY:
-        prefetch(entries + 8 * width * np.int64(low - FIRST))
+def look_ahead(where, hash):
+    """The `candidate` that a key's slots, which are there by now, lead to; have it on its way from memory."""
+    slots, (old, old_mask, swept), (entries, _, width), _ = where
+    entry = _candidate((old, old_mask) if hash & old_mask >= swept else slots, hash)
+    prefetch(entries + 8 * width * entry)
+    return entry

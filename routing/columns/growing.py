@@ -58,6 +58,13 @@ class Growing:
         self.words = room
 
 
+def cleared(words: int) -> Array:
+    """Words that are 0, in large pages if they fill one: of those there are fewer to be given out, and to be known."""
+    if 8 * words < LARGE_PAGE_BYTES:
+        return np.zeros(words, np.uint64)
+    return np.frombuffer(_mapped(8 * words), np.uint64)
+
+
 def _mapped(size: int) -> mmap.mmap:
     mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with contextlib.suppress(AttributeError, OSError):  # other systems have no large pages, or will not be asked

@@ -23,8 +23,9 @@ PREFIX, KEY, LINKS, STATE = 0, 1, 2, 3
 PAD = 6
 """Words before the first entry: the system gives out large arrays 16 bytes after the beginning of a cache line."""
 
-# What a table knows of itself.
-WIDTH, SHIFT, COUNT, TOP, FREE, USED, USED_MAX, ARENA_TOP, SWEPT, NEEDED, META = range(11)
+# What a table knows of itself: first for good, then where its arrays are while a kernel runs, and how large.
+WIDTH, SHIFT, COUNT, TOP, FREE, USED, USED_MAX, ARENA_TOP, SWEPT, NEEDED = range(10)
+HEADS, COUNTS, BLOCKS, ENTRIES, ENTRIES_SIZE, ARENA, ARENA_SIZE, SLOTS, SLOTS_SIZE, OLD, OLD_SIZE, META = range(10, 22)
 
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
@@ -32,6 +33,8 @@ NONE = np.int64(0xFFFFFFFF)
 """No entry."""
 NULL = np.int64(9)
 """As a size: that of a key that is null. Sizes beyond 8 are in the arena, so this is nobody else's."""
+VACANT = np.uint64(10)
+"""As a size: that of no key, so that an entry that is free is nobody's, to a loop that has found it before."""
 ARENA_FIRST = 16
 """Places begin here, so that they are no sizes."""
 NULL_SIZE = np.int64(-1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from routing.columns.compiled import inlined, kernel
 from routing.columns.entries import bin_of
-from routing.columns.finding import addresses, find, is_far, prefetch_entry, prefetch_slot
+from routing.columns.finding import addresses, find, is_far, look_ahead, prefetch_slot
 from routing.columns.keys import Keys, sealed
 from routing.columns.layout import size_of
 from routing.columns.memory import Array
@@ -66,7 +66,7 @@ def _lacking(view, hashes, offsets, data, nulls, on_disk, rows):
             for row in range(block, end):
                 prefetch_slot(where, hashes[row])
             for row in range(block, end):
-                prefetch_entry(where, hashes[row])
+                look_ahead(where, hashes[row])
         for row in range(block, end):
             if on_disk[bin_of(view, hashes[row])] == 0:
                 continue

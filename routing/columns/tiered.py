@@ -218,7 +218,7 @@ def _bring_in(view, first, hashes, offsets, data, nulls, rows, states):
         row = rows[number]
         key = begin + np.int64(offsets[row])
         entry = insert(where, hashes[row], key, size_of(offsets, nulls, row), begin + len(data))
-        if entry < 0:
+        if entry == NONE:
             return number
         for word in range(states.shape[1]):
             view.entries[PAD + entry * width + STATE + word] = states[number, word]

@@ -21,7 +21,7 @@ from operators.fold import DISCARD
 from routing.bins import BinId, Bins
 from routing.columns import table as table_module
 from routing.columns.keys import KeyColumns, Keys
-from routing.columns.layout import ARENA_TOP
+from routing.columns.layout import ARENA_TOP, NEAR_SLOTS_MAX
 from routing.columns.table import Table
 from routing.hashing import stable_hash
 
@@ -32,6 +32,7 @@ BINS = Bins(8)
 SIZES = [0, 1, 7, 8, 9, 15, 16, 17, 24, 25, 100, 495, 496, 497, 503, 504, 505, 511, 1000, 1016, 1017, 1500]
 """Around 8 bytes, keys begin to be in the arena; around 504, their blocks are powers of two."""
 
+FAR_SLOTS = 2 * NEAR_SLOTS_MAX
 SCHEMA = pa.schema({"key": pa.binary()})
 
 
@@ -172,15 +173,18 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.parametrize("slots", [16, FAR_SLOTS])
 @pytest.mark.parametrize("hash_of", HASHES, ids=lambda hash_of: hash_of.__name__)
 @given(steps=st.lists(STEPS, max_size=12))
-def test_a_table_is_a_dictionary(hash_of: HashOf, steps: list[tuple[str, Any]]):
-    """Two tables that begin small, so that they grow all the time; bins go to and fro while other keys change."""
+def test_a_table_is_a_dictionary(hash_of: HashOf, slots: int, steps: list[tuple[str, Any]]):
+    """Two tables that begin small, so that they grow all the time, or so large that loops look ahead; bins go to and
+    fro while other keys change."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_module, "SLOTS_MIN", 16)
+        patch.setattr(table_module, "SLOTS_MIN", slots)
         patch.setattr(table_module, "ENTRIES_MIN", 2)
         patch.setattr(table_module, "ARENA_MIN", 16)
         patch.setattr(table_module, "_GROWTH_SWEEP", 1)
+        patch.setattr(table_module, "SWEPT_AT_ONCE_MAX", 0)
         one, other = Model(hash_of), Model(hash_of)
         for step in steps:
             match step:
@@ -202,6 +206,16 @@ def test_a_table_is_a_dictionary(hash_of: HashOf, steps: list[tuple[str, Any]]):
             other.check()
         one.check_all()
         other.check_all()
+
+
+def test_a_key_that_was_seen_ahead_and_then_discarded_is_new(monkeypatch: pytest.MonkeyPatch):
+    """Also if others have come into its place meanwhile."""
+    monkeypatch.setattr(table_module, "SLOTS_MIN", FAR_SLOTS)
+    model = Model(stable_hash)
+    model.install({b"ab": 2, b"cd": 2, None: 2, b"long enough for the arena": 2})
+    known = list(model.expected)
+    model.fold(thrice, [*known, *known, b"ef", b"gh", *known, b"ef", *known, *known])
+    model.check_all()
 
 
 def _nowhere(key: Key, *models: Model) -> bool:
@@ -232,6 +246,7 @@ def test_a_table_that_grows_while_it_is_swept_forgets_nothing(seed: int, monkeyp
     """Keys come and go while every doubling is under way for long."""
     monkeypatch.setattr(table_module, "ENTRIES_MIN", 16)
     monkeypatch.setattr(table_module, "_GROWTH_SWEEP", 1)
+    monkeypatch.setattr(table_module, "SWEPT_AT_ONCE_MAX", 0)
     random = Random(seed)
     model, sizes, batches_swept = Model(stable_hash), set(), 0
     for batch in range(300):
