@@ -1,7 +1,8 @@
 """Which rows of a batch go where.
 
 Rows are read in their order and written to the parts that they belong to, so that memory is read once, from beginning
-to end, and each part is written from beginning to end.
+to end, and each part is written from beginning to end. A small batch is put into the order of the parts as a whole, and
+sliced: that is less to do for each column.
 """
 
 from __future__ import annotations
@@ -12,22 +13,27 @@ import numpy as np
 import pyarrow as pa
 
 from routing.columns.compiled import kernel
-from routing.columns.keys import HASHES, byte_strings
+from routing.columns.keys import HASHES, byte_strings, sealed
 from routing.columns.memory import WORD, Array, address_of, copy_rest, empty, load_before, load_i64, store
 
 _STRINGS_BYTES_MAX = 2**31 - 16
 """Offsets of 32 bits go no further."""
 
+_SMALL_ROWS = 16_384
+"""Batches of fewer rows are small: they are in the cache, and in what order memory is read does not matter."""
+
 _CURSOR = 8
 """The words of a part's cursor: a cache line."""
 
-_NOTHING = np.zeros(0, np.uint64)
+_NOTHING = sealed(np.zeros(0, np.uint64))
 
 
 def divided(batch: pa.RecordBatch, hashes: Array, shift: int, part_of_bin: Array, parts: int) -> list[pa.RecordBatch]:
     """The rows of a batch by the part that their bin is in, each part in their order, with a column of their hashes."""
+    if batch.schema.names[-1] == HASHES:
+        batch = batch.remove_column(batch.num_columns - 1)
     part_of_row, counts = empty(len(hashes), np.uint16), np.zeros(parts, np.int64)
-    _assign(hashes, shift, part_of_bin, part_of_row, counts)
+    _assign(sealed(hashes), shift, part_of_bin, part_of_row, counts)
     schema = batch.schema.append(pa.field(HASHES, pa.uint64()))
     if len(batch) in counts:
         whole = batch.append_column(schema.field(HASHES), pa.array(hashes))
@@ -45,14 +51,18 @@ def divided_by(batch: pa.RecordBatch, part_of_row: Array, parts: int) -> list[pa
 
 def warm_up() -> None:
     """Compile now, before there are records that wait for it."""
-    batch = pa.record_batch({"word": ["a", "b"]})
-    assert len(divided(batch, np.array([0, 2**63], np.uint64), 63, np.arange(2, dtype=np.uint16), 2)) == 2
+    for rows in (2, _SMALL_ROWS):
+        batch = pa.record_batch({"word": ["a", "b"] * (rows // 2), "number": np.zeros(rows, np.int64)})
+        hashes = np.array([0, 2**63] * (rows // 2), np.uint64)
+        assert len(divided(batch, hashes, 63, np.arange(2, dtype=np.uint16), 2)) == 2
 
 
 def _dealt(
     columns: Sequence[pa.Array], hashes: Array, schema: pa.Schema, part_of_row: Array, counts: Array
 ) -> list[pa.RecordBatch]:
     """The rows by their parts; the hashes, if there are any, go along with the first column of strings."""
+    if len(part_of_row) < _SMALL_ROWS:
+        return _sliced([*columns, *([pa.array(hashes)] if len(hashes) else [])], schema, part_of_row, counts)
     dealt, hashed = [], [empty(int(count), np.uint64) for count in counts]
     waiting = hashes
     for column in columns:
@@ -66,6 +76,13 @@ def _dealt(
             _scatter_numbers(hashes, part_of_row, _cursors(hashed))
         dealt.append([pa.array(array) for array in hashed])
     return [pa.RecordBatch.from_arrays(list(arrays), schema=schema) for arrays in zip(*dealt, strict=True)]
+
+
+def _sliced(columns: Sequence[pa.Array], schema: pa.Schema, part_of_row: Array, counts: Array) -> list[pa.RecordBatch]:
+    order = np.argsort(part_of_row, kind="stable")
+    ordered = pa.RecordBatch.from_arrays([gathered(column, order) for column in columns], schema=schema)
+    stops = np.cumsum(counts).tolist()
+    return [ordered.slice(stop - count, count) for stop, count in zip(stops, counts.tolist(), strict=True)]
 
 
 def _scattered_strings(
@@ -86,7 +103,7 @@ def _scattered(column: pa.Array, part_of_row: Array, counts: Array) -> list[pa.A
     kind = column.type
     if column.null_count == 0 and pa.types.is_primitive(kind) and kind.bit_width in (8, 16, 32, 64):
         dtype = np.dtype(f"u{kind.bit_width // 8}")
-        values = np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize)
+        values = sealed(np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize))
         found = [empty(int(count), dtype) for count in counts]
         _scatter_numbers(values, part_of_row, _cursors(found))
         return [pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(array)]) for array in found]
@@ -108,6 +125,9 @@ def gathered(column: pa.Array, rows: Array) -> pa.Array:
             return _strings(kind, ends, octets[:size])
     if not column.null_count and (pa.types.is_int64(kind) or pa.types.is_uint64(kind) or pa.types.is_float64(kind)):
         return pa.array(column.to_numpy()[rows])
+    if not column.null_count and pa.types.is_fixed_size_binary(kind) and len(column) and kind.byte_width:
+        octets = np.frombuffer(column.buffers()[1], f"V{kind.byte_width}")[column.offset :]
+        return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(octets[rows])])
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # which Arrow cannot gather
         plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
         return column.cast(plain).take(pa.array(rows)).cast(kind)
