@@ -49,6 +49,9 @@ class Restored:
     time: int
 
 
+Combine = Callable[[Any], Any]
+"""From a container of records to what is sent instead, less or the same, where there are several owners."""
+
 Report = Configuration | Handover | Retirement | Refused | Installation | Restored
 """What became of control commands: accepted, refused, installed."""
 
@@ -132,6 +135,7 @@ class Forwarder:
         inputs: Inputs,
         outputs: Outputs,
         *,
+        combine: Sequence[Combine | None],
         members: Callable[[], Members],
         after_shipping: Callable[[], None],
         report: Callable[[Report], None],
@@ -141,6 +145,7 @@ class Forwarder:
         self._shipper = shipper
         self._inputs = inputs
         self._outputs = outputs
+        self._combine = combine
         self._members = members
         self._after_shipping = after_shipping
         self._report = report
@@ -267,7 +272,7 @@ class Forwarder:
     def _forward(self) -> None:
         """Pass records on, unless a command at their time can still arrive, or this worker knows no owners yet."""
         frontier, ready = self._inputs.control.frontier, self._router.ready
-        for early, handle, output in zip(self._early, self._inputs.data, self._outputs.data, strict=True):
+        for port, (early, handle) in enumerate(zip(self._early, self._inputs.data, strict=True)):
             for time in sorted(early):
                 if not ready or frontier.less_equal(time):
                     break
@@ -275,17 +280,23 @@ class Forwarder:
                 capability, waiting = early.pop(time)
                 with capability:
                     for rows in waiting:
-                        output.session(capability).give_container(rows)
-            port = self._outputs.data.index(output)
+                        self._give(port, capability, time, rows)
             for arrived, rows in handle:
                 time_ = arrived.time
                 assert isinstance(time_, int), time_
                 if ready and not frontier.less_equal(time_):
-                    output.session(arrived).give_container(rows)
+                    self._give(port, arrived, time_, rows)
                 elif time_ in early:
                     early[time_][1].append(rows)
                 else:
                     early[time_] = arrived.retain(port), [rows]
+
+    def _give(self, port: int, capability: Capability | InputCapability, time: int, rows: Any) -> None:
+        """Send records, or what they were combined to: progress counts what is given here, before it is divided."""
+        combine = self._combine[port]
+        if combine is not None and self._router.sole_owner_at(time) is None:
+            rows = combine(rows)
+        self._outputs.data[port].session(capability).give_container(rows)
 
     def _install(self) -> None:
         frontier = self._inputs.feedback.frontier

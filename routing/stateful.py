@@ -28,7 +28,7 @@ from framework.membership import WorkerId
 from framework.worker.worker import Worker
 from routing.bins import Bins
 from routing.commands import Compiler
-from routing.forwarder import ByBin, Forwarder, Inputs, Outputs
+from routing.forwarder import ByBin, Combine, Forwarder, Inputs, Outputs
 from routing.hashing import stable_hash
 from routing.host import Host, Logic
 from routing.migration import Shipper
@@ -42,6 +42,10 @@ Key = Callable[[Any], Any]
 class Keying(Protocol):
     """How the records of a stream come to where their keys are."""
 
+    @property
+    def combine(self) -> Combine | None:
+        """What makes fewer of them before they go there."""
+
     def by_bin(self, router: Router, bins: Bins) -> Pact:
         """To the owner of a record's bin at its time."""
 
@@ -54,6 +58,8 @@ class RowKey:
     """A function gives a record's key."""
 
     key: Key
+
+    combine = None
 
     def by_bin(self, router: Router, bins: Bins) -> Pact:
         return ByBin(router, bins, self.key)
@@ -99,6 +105,7 @@ class OnBins:
             shipper,
             routing.inputs,
             routing.outputs,
+            combine=[keying.combine for _, keying in streams],
             members=lambda: worker.members,
             after_shipping=hosting.host.release,
             report=options.report,
@@ -147,8 +154,16 @@ class ByHash:
 
     def place(self, streams: Sequence[tuple[Outlet, Keying]], logic: Logic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`."""
+        founders = streams[0][0].scope.worker.rescaling.founders
+        combined = [
+            _combined(outlet, keying.combine, name) if keying.combine and len(founders) > 1 else outlet
+            for outlet, keying in streams
+        ]
         builder = streams[0][0].scope.operator(name)
-        data = [builder.input(outlet, keying.by_hash(self.bins)) for outlet, keying in streams]
+        data = [
+            builder.input(outlet, keying.by_hash(self.bins))
+            for outlet, (_, keying) in zip(combined, streams, strict=True)
+        ]
         output, results = builder.output()
         host = Host(builder.operator, logic, data, None, output, None)
         builder.build(lambda _: host.activate)
@@ -221,6 +236,20 @@ class _Hosting:
             builder.connect(handle, acks_out, [])
         host = Host(builder.operator, logic, data_in, state_in, results_out, acks_out)
         return _Hosting(builder, host, results, acks)
+
+
+def _combined(outlet: Outlet, combine: Combine, name: str) -> Outlet:
+    """The containers of a stream, each combined; by an operator of its own, since progress counts what it gives."""
+    builder = outlet.scope.operator(f"{name}: combine")
+    input = builder.input(outlet, Pipeline())
+    output, combined = builder.output()
+
+    def logic() -> None:
+        for capability, rows in input:
+            output.session(capability).give_container(combine(rows))
+
+    builder.build(lambda _: logic, notify=False)
+    return combined
 
 
 def _bin_of(bins: Bins, key: Key) -> Callable[[Any], int]:

@@ -21,6 +21,10 @@ ALIGNMENT = 8
 """Numbers are read where they are, by code that was compiled for numbers at such addresses."""
 
 
+_OPTIONS = pa.ipc.IpcWriteOptions()
+"""Without these, Arrow looks for them in the environment each time."""
+
+
 class _Pieces:
     """What Arrow takes for a file to write to. It keeps the pieces: the large ones are a batch's own memory."""
 
@@ -50,7 +54,7 @@ def encode_batch(batch: pa.RecordBatch) -> bytes:
 
 def _written(batch: pa.RecordBatch) -> list[Buffer]:
     sink = _Pieces()
-    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), batch.schema) as writer:
+    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), batch.schema, options=_OPTIONS) as writer:
         writer.write_batch(batch)
     return sink.pieces
 

@@ -25,7 +25,8 @@ Typed = Callable[[pa.DataType], pa.DataType]
 class Aggregate:
     """How values become one: source in which `v` is a value, `n` how many there were, and `a`, `b`, … the state.
 
-    Without a column there is no `v`, and `n` is how many records there were.
+    Without a column there is no `v`, and `n` is how many records there were. Where two states become one, `n2`, `a2`,
+    `b2`, … are those of later values.
     """
 
     column: str | None
@@ -36,6 +37,8 @@ class Aggregate:
     """
     update: Sequence[str]
     """Run for each value that is not null, after it was counted."""
+    merge: Sequence[str]
+    """Run for each state of some values, after these were counted: `n == n2` if there was none before."""
     result: str
     type: Typed
     of: Literal["numbers", "hashes", "nothing"] = "numbers"
@@ -62,43 +65,54 @@ def _widest(kind: pa.DataType) -> pa.DataType:
 
 def count(column: str | None = None) -> Aggregate:
     """How many records there were; or, of a column of any type, how many values that are not null."""
-    return Aggregate(column, (), (), "n", _whole, of="nothing", is_count=True)
+    return Aggregate(column, (), (), (), "n", _whole, of="nothing", is_count=True)
 
 
 def sum(column: str) -> Aggregate:
     """The sum of a column."""
-    return Aggregate(column, (_widest,), ("a = added(a, v)",), "a", _widest)
+    return Aggregate(column, (_widest,), ("a = added(a, v)",), ("a = added(a, a2)",), "a", _widest)
 
 
 def min(column: str) -> Aggregate:
     """The least value of a column."""
-    return Aggregate(column, (_itself,), ("if n == 1 or v < a or a != a:", "    a = v"), "a", _itself)
+    update, merge = ("if n == 1 or v < a or a != a:", "    a = v"), ("if n == n2 or a2 < a or a != a:", "    a = a2")
+    return Aggregate(column, (_itself,), update, merge, "a", _itself)
 
 
 def max(column: str) -> Aggregate:
     """The greatest value of a column."""
-    return Aggregate(column, (_itself,), ("if n == 1 or v > a or a != a:", "    a = v"), "a", _itself)
+    update, merge = ("if n == 1 or v > a or a != a:", "    a = v"), ("if n == n2 or a2 > a or a != a:", "    a = a2")
+    return Aggregate(column, (_itself,), update, merge, "a", _itself)
 
 
 def mean(column: str) -> Aggregate:
     """The mean of a column."""
-    return Aggregate(column, (_float,), ("a += v",), "a / n if n > 0 else 0.0", _float)
+    return Aggregate(column, (_float,), ("a += v",), ("a += a2",), "a / n if n > 0 else 0.0", _float)
 
 
 def variance(column: str) -> Aggregate:
     """The variance of a column."""
     update = ("delta = v - a", "a += delta / n", "b += delta * (v - a)")
-    return Aggregate(column, (_float, _float), update, "b / (n - 1) if n > 1 else np.nan", _float)
+    # Chan et al. (1979). What comes first is taken as it is: the square of a large mean, times 0, would be NaN.
+    merge = (
+        "if n == n2:",
+        "    a, b = a2, b2",
+        "else:",
+        "    delta = a2 - a",
+        "    a += delta * (n2 / n)",
+        "    b += b2 + delta * (delta * (n2 * ((n - n2) / n)))",
+    )
+    return Aggregate(column, (_float, _float), update, merge, "b / (n - 1) if n > 1 else np.nan", _float)
 
 
 def first(column: str) -> Aggregate:
     """The first value of a column, in the order of times."""
-    return Aggregate(column, (_itself,), ("if n == 1:", "    a = v"), "a", _itself)
+    return Aggregate(column, (_itself,), ("if n == 1:", "    a = v"), ("if n == n2:", "    a = a2"), "a", _itself)
 
 
 def last(column: str) -> Aggregate:
     """The last value of a column, in the order of times."""
-    return Aggregate(column, (_itself,), ("a = v",), "a", _itself)
+    return Aggregate(column, (_itself,), ("a = v",), ("a = a2",), "a", _itself)
 
 
 def approx_distinct(column: str, error: float = 0.05) -> Aggregate:
@@ -117,6 +131,7 @@ def approx_distinct(column: str, error: float = 0.05) -> Aggregate:
         column,
         (_whole, _whole, lambda _: registers),
         (f"a, b = noted(c, v, {bits}, a, b)",),
+        (f"a, b = merged(c, c2, {bits}, a, b)",),
         f"estimated({bits}, a, b)",
         _whole,
         of="hashes",

@@ -20,11 +20,11 @@ from operators.columns.loop import Field
 from routing.bins import Bins
 from routing.columns.changes import Changes
 from routing.columns.compiled import compiling
-from routing.columns.keys import KeyColumn, KeyColumns, Keys, nulls_of, sealed
+from routing.columns.keys import RESERVED, KeyColumn, KeyColumns, Keys, nulls_of, sealed
 from routing.columns.memory import Array, empty
 from routing.columns.table import Table
 
-_NOT_GIVEN = np.zeros(0, np.bool_)
+_NOT_ANEW = np.zeros(0, np.int64)
 _NO_NULLS = sealed(np.zeros(0, np.bool_))
 
 
@@ -51,6 +51,48 @@ class Records:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A compiled loop, and what it is given of a batch."""
+
+    function: Any
+    keys: Keys
+    values: tuple[Array, ...]
+    outs: tuple[Array, ...] = ()
+
+    def __call__(
+        self, table: Table, first: int, noted: Array, serial: int, progress: Array, anew: Array = _NOT_ANEW
+    ) -> int:
+        """Go from a row on; the row that there was no room for, in the table or for what is noted, or their number.
+
+        With `anew`, an entry that is noted begins with nothing, and its row is put there.
+        """
+        keys = self.keys
+        inputs = (keys.hashes, keys.offsets, keys.data, keys.nulls, (), self.values, (), self.outs)
+        stopped: int = self.function(table.view(), first, *inputs, noted, anew, serial, progress)
+        return stopped
+
+
+def go_through(batch: pa.RecordBatch, loop: Loop, table: Table, changes: Changes) -> None:
+    """Have a loop go through a batch, with more room wherever it stops for want of it."""
+    progress, first, serial = np.array([0, changes.count]), 0, changes.serial
+    try:
+        while (first := loop(table, first, changes.rows, serial, progress)) < len(batch):
+            if serial and progress[1] == len(changes.rows):
+                changes.grow()
+            else:
+                table.make_room()
+    except NumbaError:
+        raise
+    except Exception as error:
+        [row] = batch.slice(int(progress[0]), 1).to_pylist()
+        blame(error, {name: value for name, value in row.items() if not name.startswith(RESERVED)})
+        raise
+    table.settle(len(batch))
+    if serial:
+        changes.count = int(progress[1])
+
+
 class CompiledAggregates:
     """Aggregates for keys and values of given types. They give results per record, or note what has changed."""
 
@@ -61,6 +103,7 @@ class CompiledAggregates:
         self._fields = [Field(field.name, field.type) for field in combined.results]
         self._nullable = combined.can_be_null
         self._reads = [_reader(combined.schema.field(column), of) for column, of in combined.inputs]
+        self.schema = combined.schema
         self.state = combined.state
         self.state_words = combined.state_words
         self.output = pa.schema([*key.schema, *combined.results])
@@ -88,9 +131,7 @@ class CompiledAggregates:
 
     def note(self, table: Table, records: Records, changes: Changes | None) -> None:
         """Apply records to `table`; what changes is noted, if somebody wants to know."""
-        count = self._apply(table, records, (), changes or _UNNOTED)
-        if changes is not None:
-            changes.count = count
+        self._apply(table, records, (), changes or _UNNOTED)
 
     def each(self, table: Table, records: Records) -> pa.RecordBatch:
         """Apply records to `table`; what comes out, for each of them."""
@@ -106,27 +147,12 @@ class CompiledAggregates:
         self._module.results(table.view(), entries, outs)
         return [*self._key.restored(*table.gather(entries)), *self._arrays(outs)]
 
-    def _apply(self, table: Table, records: Records, outs: tuple[Array, ...], changes: Changes) -> int:
-        """Have the loop go through records, with more room wherever it stops for want of it; how many it has noted."""
-        keys, values = records.keys, (*records.values, *records.nulls)
-        inputs = (keys.hashes, keys.offsets, keys.data, keys.nulls, (), values, (), outs)
-        progress, first, serial = np.array([0, changes.count]), 0, changes.serial
-        try:
-            while True:
-                first = self._module.apply(table.view(), first, *inputs, changes.rows, _NOT_GIVEN, serial, progress)
-                if first == len(keys):
-                    break
-                if serial and progress[1] == len(changes.rows):
-                    changes.grow()
-                else:
-                    table.make_room()
-        except NumbaError:
-            raise
-        except Exception as error:
-            blame(error, records.batch.slice(int(progress[0]), 1).to_pylist()[0])
-            raise
-        table.settle(len(keys))
-        return int(progress[1])
+    def loop(self, records: Records, outs: tuple[Array, ...] = ()) -> Loop:
+        """What goes through records."""
+        return Loop(self._module.apply, records.keys, (*records.values, *records.nulls), outs)
+
+    def _apply(self, table: Table, records: Records, outs: tuple[Array, ...], changes: Changes) -> None:
+        go_through(records.batch, self.loop(records, outs), table, changes)
 
     def _room(self, rows: int, some_null: Sequence[bool]) -> tuple[Array, ...]:
         """Arrays for results, and for which are missing: these only where something may be."""

@@ -2,7 +2,8 @@
 
 Of each column the state has how many values there were, shared by all aggregates over it; of records, only if they are
 counted. Then come the parts of each aggregate. A loop either gives results with each record, or notes which entries
-have changed, so that their results are taken from the table later, by another function of the same source.
+have changed, so that their results are taken from the table later, by another function of the same source. States of
+the same aggregates, of records that were combined elsewhere, are merged by another loop of the same form.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ _NOTED = """\
             if at == len(rows):
                 progress[1] = at
                 return row
+            if at < len(given):  # what was kept before is over
+                given[at] = row
+                for word in range({mark} // 8):
+                    store(state + 8 * word, 0)
             store(state + {mark}, serial << 32)
             rows[at] = entry
             at += 1
@@ -102,6 +107,24 @@ class Combined:
         nullable = {one.column for one in self.aggregates.values() if not one.is_count}
         return [index for index, column in enumerate(self.columns) if column in nullable]
 
+    def merging(self) -> str:
+        """The source of a module with the function `merge`: for each row there is a state, all of their words in a row.
+
+        It is `apply` in all else, and notes which entries have changed.
+        """
+        step = [f"other = others + {8 * self._mark} * row", *self._read(), *self._read("other")]
+        if self._counts_records:
+            step += ["n += other_n", f"store(state + {self._places()['n']}, n)"]
+        for index, column in enumerate(self.columns):
+            step += [f"if other_n{index} > 0:", *(f"    {line}" for line in self._updates(index, column, merged=True))]
+        return loop_source(
+            self._imports,
+            unpacked="    others = address_of(values[0])",
+            initial=self._initial,
+            step=_NOTED.format(mark=8 * self._mark) + _indented(8, step),
+            name="merge",
+        )
+
     def source(self) -> str:
         """The source of a module with the functions `apply` and `results`."""
         outs = [f"out{index} = outs[{index}]" for index in range(len(self.aggregates))]
@@ -112,11 +135,10 @@ class Combined:
         for index in range(len(self.columns)):
             inputs.append(f"mask{index} = values[{len(self.inputs) + index}]")
             inputs.append(f"some{index} = len(mask{index}) > 0")
-        initial = [f"for word in range({self.state_words}):", "    store(state + 8 * word, 0)"]
         loop = loop_source(
-            f"from {casts.__name__} import added\nfrom {registers.__name__} import estimated, noted\n",
+            self._imports,
             unpacked=_indented(4, [*(outs if self.per_record else []), *inputs]),
-            initial=_indented(16, initial),
+            initial=self._initial,
             step=self._step(),
         )
         results = _RESULTS.format(
@@ -125,6 +147,14 @@ class Combined:
             written=_indented(8, [*self._written(), *(f"missing{i}[at] = n{i} == 0" for i in self.can_be_null)]),
         )
         return loop + results
+
+    @property
+    def _imports(self) -> str:
+        return f"from {casts.__name__} import added\nfrom {registers.__name__} import estimated, merged, noted\n"
+
+    @property
+    def _initial(self) -> str:
+        return _indented(16, [f"for word in range({self.state_words}):", "    store(state + 8 * word, 0)"])
 
     def _step(self) -> str:
         lines = list(self._read())
@@ -141,24 +171,25 @@ class Combined:
             return _indented(8, lines)
         return _NOTED.format(mark=8 * self._mark) + _indented(8, lines)
 
-    def _updates(self, index: int, column: str) -> Iterator[str]:
-        """What a value of a column changes."""
+    def _updates(self, index: int, column: str, *, merged: bool = False) -> Iterator[str]:
+        """What a value of a column changes, or a state of some."""
         places = self._places()
         changed = [f"n{index}"]
-        yield f"n{index} += 1"
+        yield f"n{index} += " + (f"other_n{index}" if merged else "1")
         for number, aggregate in enumerate(self.aggregates.values()):
             if aggregate.column == column:
-                yield from (self._text(line, number, aggregate) for line in aggregate.update)
+                lines = aggregate.merge if merged else aggregate.update
+                yield from (self._text(line, number, aggregate) for line in lines)
                 changed += [field.name for field in self._parts(number)]
         for field in (self.state.field(name) for name in changed):
             if one := _number(field):
                 yield one.write(f"state + {places[field.name]}", f"{one.cast}({field.name})")
 
-    def _read(self) -> Iterator[str]:
-        places = self._places()
+    def _read(self, of: str = "state") -> Iterator[str]:
+        places, prefix = self._places(), "" if of == "state" else f"{of}_"
         for field in self.state:
             if one := _number(field):
-                yield f"{field.name} = {one.read(f'state + {places[field.name]}')}"
+                yield f"{prefix}{field.name} = {one.read(f'{of} + {places[field.name]}')}"
 
     def _written(self) -> Iterator[str]:
         for number, (aggregate, field) in enumerate(zip(self.aggregates.values(), self.results, strict=True)):
@@ -198,14 +229,16 @@ class Combined:
         """A line of an aggregate, in which its own names are told apart from those of the others."""
         names = {"delta": f"delta{number}", "n": "n"}
         for part, field in zip("abc", self._parts(number), strict=False):
-            in_place = pa.types.is_fixed_size_binary(field.type)
-            names[part] = f"(state + {self._places()[field.name]})" if in_place else field.name
+            place, in_place = self._places()[field.name], pa.types.is_fixed_size_binary(field.type)
+            names[part] = f"(state + {place})" if in_place else field.name
+            names[f"{part}2"] = f"(other + {place})" if in_place else f"other_{field.name}"
         if aggregate.column is not None:
             names["n"] = f"n{self.columns.index(aggregate.column)}"
+            names["n2"] = f"other_{names['n']}"
             if aggregate.of != "nothing":
                 value = f"value{self.inputs.index((aggregate.column, aggregate.of))}[row]"
                 names["v"] = value if aggregate.of == "hashes" else f"{self._widening(aggregate)}({value})"
-        return re.sub(r"\b(v|a|b|c|n|delta)\b", lambda found: names[found[1]], line)
+        return re.sub(r"\b(v|[abcn]2?|delta)\b", lambda found: names[found[1]], line)
 
 
 def _number(field: pa.Field) -> Field | None:

@@ -29,7 +29,7 @@ from {memory.__name__} import address_of, load_f64, load_i64, store
 _LOOP = """
 
 @kernel
-def apply(view, first, hashes, offsets, data, nulls, parts, values, initial, outs, rows, given, serial, progress):
+def {name}(view, first, hashes, offsets, data, nulls, parts, values, initial, outs, rows, given, serial, progress):
     where, table, far, begin = addresses(view, data), places(view), is_far(view), address_of(data)
     states, stride = address_of(view.entries) + 8 * (PAD + STATE), 8 * view.meta[WIDTH]
     some_null = len(nulls) > 0
@@ -249,10 +249,10 @@ class Shape:
         return _tuple_or_one(parts)
 
 
-def loop_source(before: str, *, unpacked: str, initial: str, step: str) -> str:
-    """The source of a module with the function `apply`: what is taken out of arguments before the loop, what is done
+def loop_source(before: str, *, unpacked: str, initial: str, step: str, name: str = "apply") -> str:
+    """The source of a module with a function, `apply`: what is taken out of arguments before the loop, what is done
     for an entry that is new, and what for each record. `before` is source that these use."""
-    return _HEADER + before + _LOOP.format(unpacked=unpacked, initial=initial, step=step)
+    return _HEADER + before + _LOOP.format(name=name, unpacked=unpacked, initial=initial, step=step)
 
 
 def _tuple_or_one(parts: Sequence[str]) -> str:

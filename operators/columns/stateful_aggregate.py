@@ -14,6 +14,7 @@ from routing.options import BinOptions
 
 if TYPE_CHECKING:
     from operators.columns.aggregating import CompiledAggregates
+    from operators.columns.partials import Partials
     from operators.columns.stream import Columns
     from operators.stream import Stream
     from routing.columns.keys import Keys
@@ -47,6 +48,7 @@ def stateful_aggregate(
     """
     from operators.columns.aggregating import CompiledAggregates
     from operators.columns.combining import Combined
+    from operators.columns.partials import Partials
     from routing.columns.keys import KeyColumns
 
     where = f"operator {name!r}"
@@ -55,32 +57,46 @@ def stateful_aggregate(
     compiled = CompiledAggregates(
         combined, keys, tell=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}")
     )
-    running = _Running(compiled, per_epoch=not combined.per_record)
-    return place_fold(columns, running, keys, combined.state, control=control, bins=bins, name=name)
+    partials = None if combined.per_record else Partials(combined, compiled, keys)
+    return place_fold(
+        columns,
+        _Running(compiled, partials),
+        keys,
+        combined.state,
+        control=control,
+        bins=bins,
+        name=name,
+        combine=None if partials is None else partials.combine,
+    )
 
 
 class _Running:
     """Aggregates over all that has come so far, in one table: a `Folding`."""
 
-    def __init__(self, compiled: CompiledAggregates, *, per_epoch: bool) -> None:
+    def __init__(self, compiled: CompiledAggregates, partials: Partials | None) -> None:
+        """With partial states, which come instead of records or between them, results come per epoch."""
         from routing.columns.changes import Changes
 
-        self.per_epoch = per_epoch
+        self.per_epoch = partials is not None
         self.output = compiled.output
         self.state_words = compiled.state_words
         self._compiled = compiled
+        self._partials = partials
         self._changes = Changes()
+        self._nothing = pa.RecordBatch.from_pylist([], schema=compiled.output)
 
     @property
     def epoch(self) -> int:
         return self._changes.serial
 
     def apply(self, table: Table, batch: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
-        records = self._compiled.records(batch, keys)
-        if not self.per_epoch:
-            return self._compiled.each(table, records)
-        self._compiled.note(table, records, self._changes)
-        return pa.RecordBatch.from_pylist([], schema=self.output)
+        if self._partials is None:
+            return self._compiled.each(table, self._compiled.records(batch, keys))
+        if self._partials.are_in(batch):
+            self._partials.merge(table, batch, keys, self._changes)
+        else:
+            self._compiled.note(table, self._compiled.records(batch, keys), self._changes)
+        return self._nothing
 
     def finish_epoch(self, table: Table) -> pa.RecordBatch:
         arrays = self._compiled.results(table, self._changes.take())

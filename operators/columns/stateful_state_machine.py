@@ -12,6 +12,7 @@ from operators.placement import place_keyed
 from operators.schema import Schema, arrow_schema
 from routing.bins import BinId, Bins
 from routing.commands import Control
+from routing.forwarder import Combine
 from routing.options import BinOptions
 from routing.pending import Pending
 from routing.store.memory import MemoryStore
@@ -140,8 +141,9 @@ def place_fold(
     control: Stream[Control] | None,
     bins: int | BinOptions,
     name: str,
+    combine: Combine | None = None,
 ) -> Columns:
-    """Run a compiled fold on the records of `columns`."""
+    """Run a compiled fold on the records of `columns`, or on what they were combined to."""
     from operators.columns.stream import Columns
     from routing.columns.pact import ColumnKey
 
@@ -152,7 +154,7 @@ def place_fold(
             f"out of its BinOptions to keep states in memory, or name what `RocksStore.maker()` returns"
         )
     outlet = place_keyed(
-        [(columns.outlet, ColumnKey(key))],
+        [(columns.outlet, ColumnKey(key, combine))],
         lambda: StateMachine(fold, key, state, options),
         control=control,
         options=options,

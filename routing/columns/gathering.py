@@ -26,6 +26,9 @@ def gathered(column: pa.Array, rows: Array) -> pa.Array:
             return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(ends), pa.py_buffer(octets[:size])])
     if not column.null_count and (pa.types.is_int64(kind) or pa.types.is_uint64(kind) or pa.types.is_float64(kind)):
         return pa.array(column.to_numpy()[rows])
+    if not column.null_count and pa.types.is_fixed_size_binary(kind) and len(column) and kind.byte_width:
+        wide = np.frombuffer(column.buffers()[1], f"V{kind.byte_width}")[column.offset :]
+        return pa.Array.from_buffers(kind, len(rows), [None, pa.py_buffer(wide[rows])])
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # which Arrow cannot gather
         plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
         return column.cast(plain).take(pa.array(rows)).cast(kind)

@@ -16,6 +16,7 @@ from routing.bins import Bins
 from routing.columns.keys import KeyColumns
 from routing.columns.memory import Array
 from routing.columns.partition import divided, divided_by, part_of_bin, warm_up
+from routing.forwarder import Combine
 from routing.router import Router
 
 
@@ -24,6 +25,7 @@ class ColumnKey:
     """Records of a stream of columns by their key: a `routing.stateful.Keying`."""
 
     key: KeyColumns
+    combine: Combine | None = None
 
     def by_bin(self, router: Router, bins: Bins) -> ColumnsByBin:
         return ColumnsByBin(router, bins, self.key)

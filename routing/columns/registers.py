@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from routing.columns.compiled import inlined
-from routing.columns.memory import load_u8, store, trailing_zeros
+from routing.columns.memory import load_u8, load_u64, store, trailing_zeros
 
 BITS_MIN, BITS_MAX = 4, 16
 """There are 2 to the power of so many registers."""
@@ -35,8 +35,24 @@ def bits_for(error: float) -> int:
 def noted(registers, hash, bits, lowered, used):
     """Note a hash in the registers at an address; how much lower their sum is by now, and how many are not 0."""
     rank_max = SUM_BITS - bits
-    at = registers + np.int64(hash >> np.uint64(64 - bits))
     rank = trailing_zeros(hash | np.uint64(1 << (rank_max - 1))) + 1
+    return _raised(registers + np.int64(hash >> np.uint64(64 - bits)), rank, rank_max, lowered, used)
+
+
+@inlined
+def merged(registers, others, bits, lowered, used):
+    """Note all that is in the registers at another address."""
+    for first in range(0, 1 << bits, 8):
+        if load_u64(others + first) != np.uint64(0):
+            for at in range(first, first + 8):
+                rank = np.int64(load_u8(others + at))
+                lowered, used = _raised(registers + at, rank, SUM_BITS - bits, lowered, used)
+    return lowered, used
+
+
+@inlined
+def _raised(at, rank, rank_max, lowered, used):
+    """Have a register no lower than a rank."""
     before = np.int64(load_u8(at))
     if rank > before:
         store(at, np.uint8(rank))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
 from typing import Any
@@ -80,18 +80,27 @@ def columns_wordcount(progress: Progress) -> Iterator[Bar]:
 def columns_workers(progress: Progress) -> Iterator[Bar]:
     """WordCount on columns by two workers, each with half of the batches, against one."""
     for keys in (1_000, 1_000_000):
-        arguments = (str(keys), str(WORKER_BATCHES))
-        spent = _interleaved(
-            {flag: partial(_slowest, "columns.py", flag, *arguments) for flag in ("-w1", "-n2", "-w2")},
-            progress,
-            WORKER_REPEATS,
-        )
-        rate = ", ".join(f"{flag} {WORKER_BATCHES * BATCH / 1e6 / median(times):.3g}" for flag, times in spent.items())
+        spent, note = _spent_by_workers("fold", keys, ("-w1", "-n2", "-w2"), progress)
         against = _divided(spent["-w1"], spent["-n2"])
-        note = f"{rate} million words/s"
         yield Bar.of(f"columns WordCount, {keys:,} keys, two processes / one", against, ">=", 1.7, note=note)
         against = _divided(spent["-w1"], spent["-w2"])
         yield Bar.of(f"columns WordCount, {keys:,} keys, two threads / one", against, ">=", 1.7)
+    for keys in (1_000, 1_000_000):
+        spent, note = _spent_by_workers("aggregate", keys, ("-w1", "-n2"), progress)
+        against = _divided(spent["-w1"], spent["-n2"])
+        yield Bar.of(f"columns, counts per epoch, {keys:,} keys, two processes / one", against, ">=", 1.7, note=note)
+
+
+def _spent_by_workers(
+    how: str, keys: int, flags: Sequence[str], progress: Progress
+) -> tuple[dict[str, list[float]], str]:
+    """How long workers take, by how many there are; and how many words that is."""
+    arguments = (how, str(keys), str(WORKER_BATCHES))
+    spent = _interleaved(
+        {flag: partial(_slowest, "columns.py", flag, *arguments) for flag in flags}, progress, WORKER_REPEATS
+    )
+    rate = ", ".join(f"{flag} {WORKER_BATCHES * BATCH / 1e6 / median(times):.3g}" for flag, times in spent.items())
+    return spent, f"{rate} million words/s"
 
 
 @bench("columns-bins")

@@ -18,14 +18,26 @@ from tests.process.test_serve import feed, read, serving
 from tests.processes import COMPILING, end, start
 
 COUNTS = """
+from pathlib import Path
 import pyarrow.compute as pc
 from operators import Job
 from operators.columns import aggregates as agg, split_words
+from operators.columns.partials import Partials
 
 job = Job("counts")
 
 def count(word, n, total):
     return total + n, [(word, total + n)]
+
+combine = Partials.combine
+
+def noting(self, batch):
+    made = combine(self, batch)
+    if Partials.are_in(made):
+        Path("combined").touch()
+    return made
+
+Partials.combine = noting
 
 def with_number(batch):
     return batch.append_column("number", pc.cast(pc.utf8_slice_codeunits(batch["word"], 1), "int64"))
@@ -109,8 +121,9 @@ def test_batches_that_others_feed_are_counted_and_read_alike_while_processes_com
 
         def feed_some() -> None:
             words = [f"w{(len(fed) * word) % 97}" for word in range(10)]
-            feed(door, len(fed), [" ".join(words), "w13 w13"])
-            fed.append([*words, "w13", "w13"])
+            often = ["w13"] * (2 if len(fed) % 3 else 150)  # which is combined before it is sent
+            feed(door, len(fed), [" ".join(words), " ".join(often)])
+            fed.append([*words, *often])
 
         feed_some()
         door.gate.latest("counts", settle=True)
@@ -131,3 +144,4 @@ def test_batches_that_others_feed_are_counted_and_read_alike_while_processes_com
         for row in sorted(read(door, "sums", 0, end_)):
             last[row[0]] = row
         assert set(last.values()) == {(word, n, n * int(word[1:]), float(word[1:])) for word, n in totals.items()}
+        assert (tmp_path / "combined").exists()

@@ -22,7 +22,7 @@ from operators import BinOptions, ControlInput, Input
 from routing.bins import BinId, Bins
 from routing.commands import Configuration, Handover, Instruction, Map, Move, Refused, Retirement
 from routing.forwarder import Report, Restored
-from tests.sim.bins_run import count_columns
+from tests.sim.bins_run import aggregate_columns, count_columns
 
 EPOCHS = 14
 
@@ -63,8 +63,8 @@ class Run:
         self.bins = random.choice((2, 8, 16))
         self.exchanged = random.random() < 0.5
         """Whether records are dealt out to all members before they come to F, as in the first rescalable WordCount."""
-        self.columns = random.random() < 0.3
-        """Whether they are counted as columns."""
+        self.kind = random.choice(("rows", "rows", "rows", "columns", "aggregates"))
+        """How they are counted."""
         self.chunk_bytes_max = random.choice((1, 40, 10_000))
         self.joins = random.choice((1, 1, 2, 3))
         self.next_id = self.founders
@@ -103,7 +103,9 @@ class Run:
                 self.bins, report=report, chunk_bytes_max=self.chunk_bytes_max, in_flight_bytes_max=300
             )
             commands = control.stream(scope).broadcast()
-            if self.columns:
+            if self.kind == "aggregates":
+                aggregate_columns(stream, commands, options).inspect_time(keep)
+            elif self.kind == "columns":
                 count_columns(count, "record", stream, commands, options).inspect_time(keep)
             else:
                 stream.stateful_state_machine(count, initial=0, control=commands, bins=options).inspect_time(keep)
@@ -123,8 +125,10 @@ class Run:
                 continue
             for _ in range(dice.choice((0, 1, 3)) if epoch < EPOCHS else 0):
                 key = f"key {dice.randrange(12)}"
-                self.sent[epoch][key] += 1
-                records.send((key, 1))
+                # Some batches of a few keys are combined before they are sent.
+                for _ in range(dice.choice((1, 10)) if self.kind == "aggregates" else 1):
+                    self.sent[epoch][key] += 1
+                    records.send((key, 1))
             records.flush()
             yield
             if commander is not None:
@@ -234,6 +238,8 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> Outcome:
     for epoch, keys in enumerate(run.sent):
         results = Counter((key, totals[key] + n + 1) for key, times in keys.items() for n in range(times))
         totals.update(keys)
+        if run.kind == "aggregates":
+            results = Counter((key, totals[key]) for key in keys)
         if results:
             wanted[epoch] = results
     assert run.got == wanted, f"seed {seed}"

@@ -19,6 +19,7 @@ from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input
 from operators.binned import BinnedLogic
+from operators.columns import aggregates as agg
 from operators.fold import DISCARD
 from operators.stateful_state_machine import StateMachine
 from operators.stream import Stream
@@ -60,7 +61,7 @@ class Shape:
             workers=workers,
             bins=random.choice((1, 2, 8, 16)),
             epochs=random.randrange(2, 9),
-            kind=random.choice(("machine", "machine", "unary", "binary", "columns", "columns per epoch")),
+            kind=random.choice(("machine", "machine", "unary", "binary", "columns", "columns per epoch", "aggregates")),
             chunk_bytes_max=random.choice((1, 40, 10_000)),
             in_flight_bytes_max=random.choice((1, 300, 10_000)),
             stores=[random.choice((MemoryStore, on_disk)) for _ in range(workers)],
@@ -129,7 +130,8 @@ def recall(time: int, items: list[str], bin: Bin) -> list[Any]:
 def expected(shape: Shape, sent: list[Epochs]) -> dict[int, Counter[Any]]:
     """The outputs of each epoch, by a single thread."""
     if shape.counts:
-        return _expected_counts(sent[0], last=shape.kind == "columns per epoch")
+        last = shape.kind in ("columns per epoch", "aggregates")
+        return _expected_counts(sent[0], last=last, forgotten_at=10**9 if shape.kind == "aggregates" else 7)
     results: dict[int, Counter[Any]] = defaultdict(Counter)
     totals: Counter[str] = Counter()
     due: dict[int, list[str]] = defaultdict(list)
@@ -144,14 +146,14 @@ def expected(shape: Shape, sent: list[Epochs]) -> dict[int, Counter[Any]]:
     return results
 
 
-def _expected_counts(epochs: Epochs, *, last: bool) -> dict[int, Counter[Any]]:
+def _expected_counts(epochs: Epochs, *, last: bool, forgotten_at: int) -> dict[int, Counter[Any]]:
     results: dict[int, Counter[Any]] = defaultdict(Counter)
     totals: dict[str, int] = {}
     for epoch, rows in enumerate(epochs):
         given: dict[str, int] = {}
         for key, _ in rows:
             total = given[key] = totals.get(key, 0) + 1
-            totals[key] = 0 if total % 7 == 0 else total
+            totals[key] = 0 if total % forgotten_at == 0 else total
             results[epoch][key, total] += 1
         if last:
             results[epoch] = Counter(given.items())
@@ -199,7 +201,9 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
                 shape.in_flight_bytes_max,
             )
             commands = control.stream(scope).broadcast()
-            if shape.kind.startswith("columns"):
+            if shape.kind == "aggregates":
+                results = aggregate_columns(streams[0], commands, options)
+            elif shape.kind.startswith("columns"):
                 emit: Literal["record", "epoch"] = "epoch" if shape.kind == "columns per epoch" else "record"
                 results = count_columns(count, emit, streams[0], commands, options)
             else:
@@ -220,8 +224,10 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
                     row = (f"key {dice.randrange(12)}", dice.randrange(3))
                     if shape.counts:
                         row = (row[0], 1)
-                    sent[port][epoch].append(row)
-                    input.send(row)
+                    # Some batches of a few keys are combined before they are sent.
+                    for _ in range(dice.choice((1, 10)) if shape.kind == "aggregates" else 1):
+                        sent[port][epoch].append(row)
+                        input.send(row)
             yield from _advance([control.advance_to, *(input.advance_to for input in inputs)], epoch + 1, dice)
 
     with Invariants(cluster):
@@ -254,6 +260,13 @@ def _logic(kind: str, options: BinOptions) -> Logic:
     if kind == "machine":
         return StateMachine(count, lambda: 0, options, "bins")
     return BinnedLogic(remember, recall, keys=[_key, _key], initial=dict, bins=Bins(options.bins), name="bins")
+
+
+def aggregate_columns(rows: Stream[Row], commands: Stream[Control], options: BinOptions) -> Stream[Any]:
+    """Count keys as columns, with an aggregate."""
+    columns = rows.to_columns({"key": str, "n": int})
+    counts = columns.stateful_aggregate({"count": agg.sum("n")}, key="key", control=commands, bins=options, name="bins")
+    return counts.to_rows()
 
 
 def count_columns(

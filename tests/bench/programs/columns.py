@@ -1,6 +1,8 @@
 """Words counted on columns, each worker with its share of the batches; prints how long each worker took.
 
-python tests/bench/programs/columns.py (-w1 | -w2 | -n2) KEYS BATCHES
+python tests/bench/programs/columns.py (-w1 | -w2 | -n2) (fold | aggregate) KEYS BATCHES
+
+With a fold each word gives its count; with an aggregate, each epoch gives the counts of its words.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import time
 from functools import partial
 
 from operators import Probe, Worker, execute_from_args
-from operators.columns import ColumnInput
+from operators.columns import ColumnInput, Columns
+from operators.columns import aggregates as agg
 from tests.bench.words import word_batches
 
 AHEAD = 4
@@ -23,16 +26,10 @@ def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
 
 
 def main(worker: Worker) -> None:
-    keys, batches = map(int, worker.args)
+    how, keys, batches = worker.args[0], *map(int, worker.args[1:])
     words, probe = ColumnInput({"word": str}, "words"), Probe()
     with worker.dataflow("columns") as scope:
-        (
-            words.stream(scope)
-            .stateful_state_machine(
-                count, key="word", state={"total": int}, initial=0, output={"word": str, "total": int}
-            )
-            .probe(probe)
-        )
+        _counted(words.stream(scope), how).probe(probe)
     mine = word_batches(keys, batches // worker.peers, seed=worker.index)
     words.send(mine[0])
     words.advance_to(1)
@@ -44,6 +41,14 @@ def main(worker: Worker) -> None:
         worker.step_while(partial(probe.less_than, epoch + 1 - AHEAD))
     worker.step_while(partial(probe.less_than, len(mine) + 1))
     sys.stdout.write(json.dumps({"seconds": time.monotonic() - began_s}) + "\n")
+
+
+def _counted(words: Columns, how: str) -> Columns:
+    if how == "aggregate":
+        return words.stateful_aggregate({"count": agg.count()}, key="word")
+    assert how == "fold", how
+    output = {"word": str, "total": int}
+    return words.stateful_state_machine(count, key="word", state={"total": int}, initial=0, output=output)
 
 
 if __name__ == "__main__":
