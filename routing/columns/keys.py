@@ -27,6 +27,9 @@ RESERVED = "\0"
 HASHES = RESERVED + "hashes"
 """A column of hashes that a batch brings along on its way to its owner."""
 
+_INT32_MAX = 2**31 - 1
+"""How far the offsets of strings go that are not large."""
+
 _NAN = np.array([np.nan]).view(np.uint64)[0]
 
 
@@ -89,9 +92,14 @@ class KeyColumn:
         validity = packing.validity(part.nulls)
         if self.kind != "bytes":
             return pa.Array.from_buffers(self.stored, len(part.nulls), [validity, pa.py_buffer(part.data)])
-        wide = pa.large_binary() if part.offsets.dtype == np.int64 else pa.binary()
-        buffers = [validity, pa.py_buffer(part.offsets), pa.py_buffer(part.data)]
-        return pa.Array.from_buffers(wide, len(part.nulls), buffers).cast(self.stored)
+        is_large = pa.types.is_large_string(self.stored) or pa.types.is_large_binary(self.stored)
+        if is_large or part.offsets[-1] <= _INT32_MAX:
+            kind, offsets = self.stored, part.offsets.astype(np.int64 if is_large else np.int32, copy=False)
+        else:
+            kind, offsets = pa.large_binary(), part.offsets
+        buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(part.data)]
+        array = pa.Array.from_buffers(kind, len(part.nulls), buffers)
+        return array if kind == self.stored else array.cast(self.stored)
 
     def plain(self, array: pa.Array) -> pa.Array:
         """The values as they are stored."""
@@ -232,6 +240,8 @@ def _form(kind: pa.DataType) -> tuple[Any, int, pa.DataType] | None:
 
 
 def _restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if array.type == kind:
+        return array
     if pa.types.is_boolean(kind):
         return array.cast(pa.int8()).cast(kind)
     if pa.types.is_date(kind):

@@ -1,8 +1,7 @@
 """Which rows of a batch go where.
 
 Rows are read in their order and written to the parts that they belong to, so that memory is read once, from beginning
-to end, and each part is written from beginning to end. A small batch is put into the order of the parts as a whole, and
-sliced: that is less to do for each column.
+to end, and each part is written from beginning to end.
 """
 
 from __future__ import annotations
@@ -17,9 +16,6 @@ from routing.columns.compiled import kernel
 from routing.columns.gathering import gathered
 from routing.columns.keys import HASHES, byte_strings, sealed
 from routing.columns.memory import WORD, Array, address_of, copy_rest, empty, load_before, load_i64, store
-
-_SMALL_ROWS = 16_384
-"""Batches of fewer rows are small: they are in the cache, and in what order memory is read does not matter."""
 
 _CURSOR = 8
 """The words of a part's cursor: a cache line."""
@@ -57,16 +53,12 @@ def part_of_bin(owners: Sequence[int], among: Sequence[int]) -> Array:
 
 def warm_up() -> None:
     """Compile now, before there are records that wait for it."""
-    for rows in (2, _SMALL_ROWS):
-        batch = pa.record_batch({"word": ["a", "b"] * (rows // 2), "number": np.zeros(rows, np.int64)})
-        hashes = np.array([0, 2**63] * (rows // 2), np.uint64)
-        assert len(divided(batch, hashes, 63, np.arange(2, dtype=np.uint16), 2)) == 2
+    batch = pa.record_batch({"word": ["a", "b"], "number": np.zeros(2, np.int64)})
+    assert len(divided(batch, np.array([0, 2**63], np.uint64), 63, np.arange(2, dtype=np.uint16), 2)) == 2
 
 
 def _dealt(batch: pa.RecordBatch, hashes: Array, part_of_row: Array, counts: list[int]) -> list[pa.RecordBatch]:
     """The rows by their parts; the hashes, if there are any, go along with the first column of strings."""
-    if len(batch) < _SMALL_ROWS:
-        return _sliced(batch.append_column(_HASHES, pa.array(hashes)) if len(hashes) else batch, part_of_row, counts)
     dealt, schema = [], batch.schema
     hashed = [pa.allocate_buffer(8 * count) for count in counts] if len(hashes) else []
     waiting = hashes
@@ -82,12 +74,6 @@ def _dealt(batch: pa.RecordBatch, hashes: Array, part_of_row: Array, counts: lis
         dealt.append(_arrays(_HASHES.type, counts, hashed))
         schema = schema.append(_HASHES)
     return [pa.RecordBatch.from_arrays(list(arrays), schema=schema) for arrays in zip(*dealt, strict=True)]
-
-
-def _sliced(batch: pa.RecordBatch, part_of_row: Array, counts: list[int]) -> list[pa.RecordBatch]:
-    order = np.argsort(part_of_row, kind="stable")
-    ordered = pa.RecordBatch.from_arrays([gathered(column, order) for column in batch.columns], schema=batch.schema)
-    return [ordered.slice(stop - count, count) for stop, count in zip(accumulate(counts), counts, strict=True)]
 
 
 def _scattered_strings(
@@ -107,7 +93,8 @@ def _scattered_strings(
 
 def _scattered(column: pa.Array, part_of_row: Array, counts: list[int]) -> list[pa.Array]:
     kind = column.type
-    if column.null_count == 0 and pa.types.is_primitive(kind) and kind.bit_width in (8, 16, 32, 64):
+    fixed = pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind)
+    if column.null_count == 0 and fixed and kind.bit_width in (8, 16, 32, 64):
         dtype = np.dtype(f"u{kind.bit_width // 8}")
         values = sealed(np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize))
         found = [pa.allocate_buffer(dtype.itemsize * count) for count in counts]
