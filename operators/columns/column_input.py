@@ -10,7 +10,7 @@ from operators.errors import RecordUnfit
 from operators.input import Input
 from operators.schema import Schema, arrow_schema
 
-ROWS_MAX = 2**18
+ROWS_MAX = 2**19
 """Larger batches are sent in slices, so that a step of a worker does not take long."""
 
 

@@ -9,11 +9,12 @@ BATCH = 65_536
 WORDS_PER_LINE = 10
 
 
-def word_batches(keys: int, batches: int, seed: int = 1) -> list[pa.RecordBatch]:
+def word_batches(keys: int, batches: int, seed: int = 1, words: int = BATCH) -> list[pa.RecordBatch]:
     """Batches of words, of which so many are distinct; those of another seed have the same vocabulary."""
     vocabulary = _vocabulary(keys)
     random = np.random.default_rng(seed)
-    return [pa.record_batch({"word": vocabulary.take(pa.array(_drawn(random, keys)))}) for _ in range(batches)]
+    drawn = (random.integers(0, keys, words) for _ in range(batches))
+    return [pa.record_batch({"word": vocabulary.take(pa.array(numbers))}) for numbers in drawn]
 
 
 def line_batches(keys: int, batches: int) -> list[pa.RecordBatch]:
@@ -27,7 +28,3 @@ def line_batches(keys: int, batches: int) -> list[pa.RecordBatch]:
 def _vocabulary(keys: int) -> pa.Array:
     numbers = np.random.default_rng(0).choice(2**24, keys, replace=False)
     return pa.array([f"w{number:x}" for number in numbers.tolist()])
-
-
-def _drawn(random: np.random.Generator, keys: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return random.integers(0, keys, BATCH)

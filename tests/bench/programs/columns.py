@@ -20,6 +20,9 @@ from tests.bench.words import word_batches
 AHEAD = 4
 """So many epochs are under way."""
 
+WORDS = 2**19
+"""In a batch: several milliseconds of work, beside which what a batch costs in Python, whatever its size, is little."""
+
 
 def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
     return total + n, [(word, total + n)]
@@ -30,7 +33,7 @@ def main(worker: Worker) -> None:
     words, probe = ColumnInput({"word": str}, "words"), Probe()
     with worker.dataflow("columns") as scope:
         _counted(words.stream(scope), how).probe(probe)
-    mine = word_batches(keys, batches // worker.peers, seed=worker.index)
+    mine = word_batches(keys, batches // worker.peers, seed=worker.index, words=WORDS)
     words.send(mine[0])
     words.advance_to(1)
     worker.step_while(partial(probe.less_than, 1))
