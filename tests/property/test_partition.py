@@ -71,3 +71,11 @@ def test_each_part_has_its_rows_in_their_order(batch: pa.RecordBatch, seed: int)
     for part in (*by_bin, *by_row):
         part.validate(full=True)
         assert part.schema.names[: batch.num_columns] == batch.schema.names
+
+
+def test_a_part_may_have_all_the_long_strings():
+    """More than is guessed beforehand."""
+    words = ["x" * 1000 if row % 3 == 0 else "y" for row in range(300)]
+    batch = pa.record_batch({"word": words, "number": range(300)})
+    parts = divided_by(batch, np.arange(300) % 3, 3)
+    assert [part.to_pylist() for part in parts] == [batch.to_pylist()[part::3] for part in range(3)]
