@@ -20,6 +20,7 @@ from operators.columns.loop import Field
 from routing.bins import Bins
 from routing.columns.changes import Changes
 from routing.columns.compiled import compiling
+from routing.columns.gathering import decoded
 from routing.columns.keys import RESERVED, KeyColumn, KeyColumns, Keys, nulls_of, sealed
 from routing.columns.memory import Array, empty
 from routing.columns.table import Table
@@ -42,10 +43,9 @@ class Records:
 
     def slice(self, start: int, end: int) -> Records:
         """Some of them, in place."""
-        keys = self.keys
         return Records(
             self.batch.slice(start, end - start),
-            Keys(keys.hashes[start:end], keys.offsets[start : end + 1], keys.data, keys.nulls[start:end]),
+            self.keys.slice(start, end),
             tuple(one[start:end] for one in self.values),
             tuple(one[start:end] for one in self.nulls),
         )
@@ -67,8 +67,7 @@ class Loop:
 
         With `anew`, an entry that is noted begins with nothing, and its row is put there.
         """
-        keys = self.keys
-        inputs = (keys.hashes, keys.offsets, keys.data, keys.nulls, (), self.values, (), self.outs)
+        inputs = (self.keys.arguments(), (), self.values, (), self.outs)
         stopped: int = self.function(table.view(), first, *inputs, noted, anew, serial, progress)
         return stopped
 
@@ -138,7 +137,7 @@ class CompiledAggregates:
         batch = records.batch
         outs = self._room(len(batch), [len(mask) > 0 for mask in records.nulls])
         self._apply(table, records, outs, _UNNOTED)
-        keyed = [batch.column(name) for name in self._key.names]
+        keyed = [decoded(batch.column(column.name), column.type) for column in self._key.columns]
         return pa.RecordBatch.from_arrays([*keyed, *self._arrays(outs)], schema=self.output)
 
     def results(self, table: Table, entries: Array) -> list[pa.Array]:

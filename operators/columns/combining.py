@@ -154,7 +154,7 @@ class Combined:
 
     @property
     def _initial(self) -> str:
-        return _indented(16, [f"for word in range({self.state_words}):", "    store(state + 8 * word, 0)"])
+        return _indented(20, [f"for word in range({self.state_words}):", "    store(state + 8 * word, 0)"])
 
     def _step(self) -> str:
         lines = list(self._read())

@@ -18,7 +18,7 @@ from operators.columns.loop import Field, Shape, is_number, numbers
 from operators.columns.rewriting import MARK, Rewriter, Rewritten, Source
 from routing.bins import Bins
 from routing.columns.compiled import compiling
-from routing.columns.gathering import gathered
+from routing.columns.gathering import decoded, gathered
 from routing.columns.keys import KeyColumns, Keys, sealed
 from routing.columns.memory import Array, empty
 from routing.columns.table import Table
@@ -103,10 +103,12 @@ class CompiledFold:
         progress = np.array([0, self._count if self._shape.per_epoch else 0])
         values = tuple(self._numbers(batch, field) for field in self._shape.values)
         parts = tuple(self._key_numbers(batch, field) for field in self._shape.key_numbers)
-        first, inputs = 0, (keys.hashes, keys.offsets, keys.data, keys.nulls, parts, values, self._initial)
+        first, inputs = 0, (parts, values, self._initial)
         try:
             while True:
-                first = self._module.apply(table.view(), first, *inputs, outs, rows, given, self._serial, progress)
+                first = self._module.apply(
+                    table.view(), first, keys.arguments(), *inputs, outs, rows, given, self._serial, progress
+                )
                 if first == len(batch):
                     break
                 if self._shape.per_epoch and progress[1] == len(rows):
@@ -171,7 +173,7 @@ class CompiledFold:
         for index, field in enumerate(shape.output):
             if index in shape.fold.echoes:
                 column = batch.column(shape.key.names[shape.fold.echoes[index]])
-                arrays.append(column if taken is None else gathered(column, taken))
+                arrays.append(decoded(column if taken is None else gathered(column, taken), field.type))
             else:
                 arrays.append(_column(next(stored)[:count], field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=shape.output)

@@ -29,43 +29,53 @@ from {memory.__name__} import address_of, load_f64, load_i64, store
 _LOOP = """
 
 @kernel
-def {name}(view, first, hashes, offsets, data, nulls, parts, values, initial, outs, rows, given, serial, progress):
-    where, table, far, begin = addresses(view, data), places(view), is_far(view), address_of(data)
+def {name}(view, first, keys, parts, values, initial, outs, rows, given, serial, progress):
+    hashes, offsets, data, nulls, codes, known = keys
+    where, table, begin = addresses(view, data), places(view), address_of(data)
     states, stride = address_of(view.entries) + 8 * (PAD + STATE), 8 * view.meta[WIDTH]
-    some_null = len(nulls) > 0
+    some_null, coded = len(nulls) > 0, len(codes) > 0
+    far, end = is_far(view) and not coded, len(codes) if coded else len(hashes)
 {unpacked}
-    at, last = progress[1], len(hashes) - 1
+    at, last = progress[1], end - 1
     candidates = np.empty(AHEAD, np.int64)
     if far:
-        for row in range(first, min(first + 2 * AHEAD, len(hashes))):
+        for row in range(first, min(first + 2 * AHEAD, end)):
             prefetch_slot(where, hashes[row])
-        for row in range(first, min(first + AHEAD, len(hashes))):
+        for row in range(first, min(first + AHEAD, end)):
             candidates[row & (AHEAD - 1)] = look_ahead(where, hashes[row])
-    for row in range(first, len(hashes)):
-        hash, start = hashes[row], np.int64(offsets[row])
-        size = np.int64(offsets[row + 1]) - start
-        if some_null and nulls[row]:
-            size = NULL_SIZE
-        if far:
-            entry = candidates[row & (AHEAD - 1)]
-            candidates[row & (AHEAD - 1)] = look_ahead(where, hashes[min(row + AHEAD, last)])
-            prefetch_slot(where, hashes[min(row + 2 * AHEAD, last)])
-        else:
-            entry = candidate(where, hash)
-        if not is_entry_of(where, entry, hash, start, size):
-            entry = find_or_insert(table, begin, begin + len(data), entry, hash, start, size)
-            if entry < 0:
-                entry = ~entry
-                if entry == NONE:
-                    progress[1] = at
-                    return row
-                state = states + stride * entry
+    removed = False
+    for row in range(first, end):
+        key, entry = np.uint64(row), np.int64(-1)
+        if coded:
+            key = np.uint64(codes[row])
+            entry = known[key]
+        if removed or entry < 0:
+            hash, start = hashes[key], np.int64(offsets[key])
+            size = np.int64(offsets[key + np.uint64(1)]) - start
+            if some_null and nulls[key]:
+                size = NULL_SIZE
+            if far:
+                entry = candidates[row & (AHEAD - 1)]
+                candidates[row & (AHEAD - 1)] = look_ahead(where, hashes[min(row + AHEAD, last)])
+                prefetch_slot(where, hashes[min(row + 2 * AHEAD, last)])
+            elif entry < 0:
+                entry = candidate(where, hash)
+            if not is_entry_of(where, entry, hash, start, size):
+                entry = find_or_insert(table, begin, begin + len(data), entry, hash, start, size)
+                if entry < 0:
+                    entry = ~entry
+                    if entry == NONE:
+                        progress[1] = at
+                        return row
+                    state = states + stride * entry
 {initial}
+            if coded:
+                known[key] = entry
         state = states + stride * entry
         progress[0] = row
 {step}
     progress[1] = at
-    return len(hashes)
+    return end
 """
 
 _EACH = """\
@@ -73,7 +83,8 @@ _EACH = """\
         if keep:
 {kept}
         else:
-            remove(table, entry, bin_of(view, hash))
+            remove(table, entry, bin_of(view, hashes[key]))
+            removed = coded
 {store}"""
 
 _PER_EPOCH = """\
@@ -187,9 +198,9 @@ class Shape:
         unpacked = [f"    out{index} = address_of(outs[{number}])" for number, index in enumerate(self.stored)]
         unpacked += [f"    value{index} = values[{index}]" for index in range(len(self.values))]
         unpacked += [f"    part{index} = parts[{index}]" for index in range(len(self.key_numbers))]
-        initial = self._put("initial", 16)
+        initial = self._put("initial", 20)
         if self.per_epoch:
-            initial += f"\n{' ' * 16}store(state + {8 * len(self.state)}, 0)"
+            initial += f"\n{' ' * 20}store(state + {8 * len(self.state)}, 0)"
         return loop_source(self.fold.text, unpacked="\n".join(unpacked), initial=initial, step=self._step())
 
     def _step(self) -> str:

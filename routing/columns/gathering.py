@@ -6,11 +6,14 @@ import numpy as np
 import pyarrow as pa
 
 from routing.columns.compiled import kernel
-from routing.columns.keys import byte_strings
+from routing.columns.keys import byte_strings, codes_of
 from routing.columns.memory import WORD, Array, address_of, copy_rest, empty, load_before, store
 
 _STRINGS_BYTES_MAX = 2**31 - 16
 """Offsets of 32 bits go no further."""
+
+_ROOM_BYTES_MAX = 2**25
+"""So much may be asked for to have room for strings that are all as long as the longest."""
 
 
 def gathered(column: pa.Array, rows: Array) -> pa.Array:
@@ -33,6 +36,39 @@ def gathered(column: pa.Array, rows: Array) -> pa.Array:
         plain = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
         return column.cast(plain).take(pa.array(rows)).cast(kind)
     return column.take(pa.array(rows))
+
+
+def decoded(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column whose values are of a type, from one that may have them in a dictionary."""
+    if column.type == kind:
+        return column
+    if column.null_count or column.dictionary.null_count:
+        return column.cast(kind)
+    codes, (offsets, data) = codes_of(column), byte_strings(column.dictionary)
+    longest = int(np.diff(offsets).max(initial=0))
+    if len(codes) * longest > _ROOM_BYTES_MAX:
+        return gathered(column.dictionary, codes.astype(np.int64))
+    ends, octets = empty(len(codes) + 1, np.int32), empty(len(codes) * longest + WORD, np.uint8)
+    size = _decode_strings(offsets, data, codes, ends, octets)
+    return pa.Array.from_buffers(kind, len(codes), [None, pa.py_buffer(ends), pa.py_buffer(octets[:size])])
+
+
+@kernel
+def _decode_strings(offsets, data, codes, ends, octets):
+    """Write the strings that codes stand for one after the other; how many bytes they are."""
+    begin, to, at = address_of(data), address_of(octets), np.int64(0)
+    end = begin + len(data)
+    ends[0] = 0
+    for row in range(len(codes)):
+        code = np.uint64(codes[row])
+        start = np.int64(offsets[code])
+        size = np.int64(offsets[code + np.uint64(1)]) - start
+        store(to + at, load_before(begin + start, end))
+        if size > 8:
+            copy_rest(to + at, begin + start, size, end)
+        at += size
+        ends[row + 1] = at
+    return at
 
 
 @kernel

@@ -8,7 +8,7 @@ is null and, if it is a string, its length.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +33,15 @@ _INT32_MAX = 2**31 - 1
 _NAN = np.array([np.nan]).view(np.uint64)[0]
 
 
+def sealed(array: Array) -> Array:
+    """An array that cannot be written, as most of Arrow's are: for the compiler it is one of another type."""
+    array.flags.writeable = False
+    return array
+
+
+_NO_CODES = sealed(np.zeros(0, np.int32))
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """The keys of a batch: the hash of each, and its bytes, which lie between offsets."""
@@ -42,9 +51,30 @@ class Keys:
     data: Array
     nulls: Array
     """Which of them are null; empty if none is."""
+    codes: Array = field(default_factory=lambda: _NO_CODES)
+    """Which key each row has, if they are not in the order of rows; else empty."""
 
     def __len__(self) -> int:
         return len(self.hashes)
+
+    def hashes_at(self, rows: Array) -> Array:
+        """The hashes of the keys of some rows."""
+        found: Array = self.hashes[self.codes[rows] if len(self.codes) else rows]
+        return found
+
+    def slice(self, start: int, end: int) -> Keys:
+        """The keys of some rows, in place."""
+        if len(self.codes):
+            return replace(self, codes=self.codes[start:end])
+        return Keys(self.hashes[start:end], self.offsets[start : end + 1], self.data, self.nulls[start:end])
+
+    def arguments(self) -> tuple[Array, ...]:
+        """What a loop over rows takes: they, and a place for the entry of each key, once that is known."""
+        known = np.full(len(self.hashes), -1) if len(self.codes) else _NOT_KNOWN
+        return self.hashes, self.offsets, self.data, self.nulls, self.codes, known
+
+
+_NOT_KNOWN = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +185,20 @@ class KeyColumns:
         return self._hashes([column.plain(batch.column(column.name)) for column in self.columns])
 
     def keys(self, batch: pa.RecordBatch) -> Keys:
-        """The keys of a batch. They refer to its buffers where they can."""
+        """The keys of a batch. They refer to its buffers where they can. Those of a dictionary are there once."""
+        coded = self._coded(batch)
+        if coded is not None:
+            return self.keys_of_dictionary(coded)
         arrays = [column.plain(batch.column(column.name)) for column in self.columns]
         known = batch.schema.get_field_index(HASHES)
         hashes = self._hashes(arrays) if known < 0 else words_of(batch.column(known))
         return Keys(sealed(hashes), *self._bytes(arrays))
+
+    def keys_of_dictionary(self, array: pa.DictionaryArray) -> Keys:
+        """The keys of rows that have them in a dictionary, without nulls."""
+        [column] = self.columns
+        values = column.plain(array.dictionary)
+        return Keys(sealed(column.hashes(values)), *byte_strings(values), _NONE, codes_of(array))
 
     def keys_from_bytes(self, offsets: Array, data: Array, nulls: Array) -> Keys:
         """The keys that have these bytes."""
@@ -170,6 +209,15 @@ class KeyColumns:
         """The columns of the keys that have these bytes."""
         arrays = self._arrays(offsets, data, nulls)
         return [column.restored(array) for column, array in zip(self.columns, arrays, strict=True)]
+
+    def _coded(self, batch: pa.RecordBatch) -> pa.DictionaryArray | None:
+        """The key's column, if it has its strings in a dictionary that is worth looking at as a whole."""
+        if len(self.columns) > 1 or self.columns[0].kind != "bytes":
+            return None
+        array = batch.column(self.columns[0].name)
+        if not pa.types.is_dictionary(array.type) or not 0 < len(array.dictionary) <= len(array):
+            return None
+        return None if array.null_count or array.dictionary.null_count else array
 
     def _hashes(self, arrays: list[pa.Array]) -> Array:
         each = [column.hashes(array) for column, array in zip(self.columns, arrays, strict=True)]
@@ -251,12 +299,6 @@ def _restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array.cast(kind)
 
 
-def sealed(array: Array) -> Array:
-    """An array that cannot be written, as most of Arrow's are: for the compiler it is one of another type."""
-    array.flags.writeable = False
-    return array
-
-
 def byte_strings(array: pa.Array) -> tuple[Array, Array]:
     """The offsets and the bytes of an array of strings, in place."""
     _, offsets, data = array.buffers()
@@ -266,6 +308,11 @@ def byte_strings(array: pa.Array) -> tuple[Array, Array]:
     found = np.frombuffer(offsets, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
     octets = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return sealed(found), sealed(padded(octets))
+
+
+def codes_of(array: pa.DictionaryArray) -> Array:
+    """Which value of its dictionary each row of an array has."""
+    return sealed(array.indices.to_numpy().astype(np.int32, copy=False))
 
 
 def words_of(array: pa.Array) -> Array:
