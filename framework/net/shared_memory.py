@@ -23,6 +23,9 @@ from framework.wire.messages import Body
 LENT_BYTES = 32 * 1024 * 1024
 """What an end of a link lends. The system gives it out as it is used."""
 
+UNREAD_BYTES_MAX = 12 * 1024 * 1024
+"""When the other end has not come to more than this of it, sources pause. What it has come to, it may keep."""
+
 UNTOLD_BYTES_MAX, UNTOLD_BLOCKS_MAX = 1024 * 1024, 16
 """So much is read, or so many blocks are no more needed, before the lender is told, unless something else is said."""
 

@@ -17,6 +17,7 @@ from functools import partial
 from itertools import islice
 
 from framework.errors import ProtocolError
+from framework.net.shared_memory import UNREAD_BYTES_MAX
 from framework.net.sharing import Sharing
 from framework.wire import lending
 from framework.wire.codec import Buffer
@@ -124,7 +125,7 @@ class TcpLink:
 
     def congested(self) -> bool:
         """Whether the peer is far behind."""
-        return self._outbound_bytes + self._sharing.unread_bytes > OUTBOUND_BYTES_MAX
+        return self._outbound_bytes > OUTBOUND_BYTES_MAX or self._sharing.unread_bytes > UNREAD_BYTES_MAX
 
     @property
     def unsent(self) -> bool:
