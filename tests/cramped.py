@@ -1,9 +1,13 @@
-"""Stores with as little memory as can be: tables of columns write out all that they may after every batch."""
+"""What large jobs do, in small ones: tables of columns on disk after every batch, and dictionaries of a few keys."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
 
+from routing.columns import encoding
 from routing.store.budget import MEMORY_BYTES_MIN, Budget
 from routing.store.database import Database
 from routing.store.rocks import RocksMaker
@@ -18,3 +22,8 @@ class CrampedMaker(RocksMaker):
     def behind_table(self) -> tuple[Database, Budget]:
         database, budget = super().behind_table()
         return database, replace(budget, table_bytes=0)
+
+
+def small_dictionaries() -> AbstractContextManager[Any]:
+    """Operators that are built meanwhile have keys in dictionaries even if few of a few rows recur."""
+    return patch.multiple(encoding, ROWS_MIN=1, SHARE_MAX=0.9)

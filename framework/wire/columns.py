@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from framework.errors import ProtocolError
 from framework.wire.codec import Buffer
@@ -72,9 +73,19 @@ def decode_batch(buffer: Buffer) -> pa.RecordBatch:
         with pa.ipc.open_stream(octets) as reader:
             batch = reader.read_next_batch()
         batch.validate()
+        if not all(map(_codes_fit, batch.columns)):
+            raise ProtocolError("an Arrow batch with codes that its dictionary has no values for")
     except (pa.ArrowException, OSError, StopIteration) as error:
         raise ProtocolError(f"not an Arrow batch: {error}") from error
     return batch
+
+
+def _codes_fit(column: pa.Array) -> bool:
+    """Whether each value that a column names is in its dictionary, if it has one: compiled code relies on that."""
+    if not pa.types.is_dictionary(column.type) or column.null_count == len(column):
+        return True
+    bounds = pc.min_max(column.indices)
+    return bool(bounds["min"].as_py() >= 0 and bounds["max"].as_py() < len(column.dictionary))
 
 
 def batch_size(batch: pa.RecordBatch) -> int:

@@ -55,20 +55,21 @@ def load(text: str) -> ModuleType:
 
 def load_kernels() -> None:
     """Load the compiler, and what most jobs of columns need of it: before there are records that wait for it."""
-    import numpy as np
     import pyarrow as pa
 
     from operators.columns.fold import CompiledFold
     from operators.columns.loop import numbers
     from operators.columns.rewriting import Rewritten
     from operators.columns.split_words import split_words
+    from routing.columns.encoding import Encoder
     from routing.columns.keys import KeyColumns
-    from routing.columns.partition import divided
+    from routing.columns.partition import WHOLE, divided
 
     lines = pa.record_batch({"line": pa.array([], pa.string())})
     words = split_words("line")(lines)
     key = KeyColumns.of(words.schema, "word", "a first use")
-    divided(words, key.hashes(words), 56, np.zeros(256, np.uint16), 1)
+    divided(words, key.hashes(words), WHOLE)
+    Encoder.of(key)
     text = "@inlined\ndef fold(key, value, state):\n    return 1, True, (state,), (None,)\n"
     state = numbers(pa.schema({"total": pa.int64()}), "state")
     fold = Rewritten(text, {0: 0}, outputs_max=1, always_one=True, reads_key=False)

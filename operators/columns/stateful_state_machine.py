@@ -154,7 +154,7 @@ def place_fold(
             f"out of its BinOptions to keep states in memory, or name what `RocksStore.maker()` returns"
         )
     outlet = place_keyed(
-        [(columns.outlet, ColumnKey(key, combine))],
+        [(columns.outlet, ColumnKey(key, combine, dictionaries=True))],
         lambda: StateMachine(fold, key, state, options),
         control=control,
         options=options,

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from framework.dataflow.handle import Pusher
 from framework.dataflow.pact import Channel, deliver
 from framework.membership import WorkerId
 from framework.progress.order import Time
 from routing.bins import Bins
-from routing.columns.keys import KeyColumns
-from routing.columns.memory import Array
-from routing.columns.partition import divided, divided_by, part_of_bin, warm_up
+from routing.columns.encoding import Encoder
+from routing.columns.keys import HASHES, KeyColumns
+from routing.columns.memory import Array, empty
+from routing.columns.partition import Division, divided, divided_by, part_of_bin, warm_up, with_keys
 from routing.forwarder import Combine
 from routing.router import Router
 
@@ -26,12 +28,14 @@ class ColumnKey:
 
     key: KeyColumns
     combine: Combine | None = None
+    dictionaries: bool = False
+    """Whether keys that recur may come in a dictionary."""
 
     def by_bin(self, router: Router, bins: Bins) -> ColumnsByBin:
-        return ColumnsByBin(router, bins, self.key)
+        return ColumnsByBin(router, bins, self)
 
     def by_hash(self, bins: Bins) -> ColumnsFixed:
-        return ColumnsFixed(bins, self.key)
+        return ColumnsFixed(bins, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,12 @@ class ColumnsByBin:
 
     router: Router
     bins: Bins
-    key: KeyColumns
+    keying: ColumnKey
 
     to_all = False
 
     def pusher(self, channel: Channel) -> Pusher:
-        router, divide = self.router, _Divider(self.bins, self.key)
+        router, divide = self.router, _Divider(self.bins, self.keying)
 
         def push(time: Time, batch: Any) -> None:
             assert isinstance(time, int), time
@@ -63,12 +67,12 @@ class ColumnsFixed:
     """Each row goes to the worker that first owned its bin, one of those that the job began with."""
 
     bins: Bins
-    key: KeyColumns
+    keying: ColumnKey
 
     to_all = False
 
     def pusher(self, channel: Channel) -> Pusher:
-        founders, divide = channel.founders(), _Divider(self.bins, self.key)
+        founders, divide = channel.founders(), _Divider(self.bins, self.keying)
         owners = self.bins.initial_owners(founders)
 
         def push(time: Time, batch: Any) -> None:
@@ -111,18 +115,27 @@ class ColumnsExchange:
 class _Divider:
     """Sends the rows of batches to the owners of their bins; it remembers who these are from one batch to the next."""
 
-    def __init__(self, bins: Bins, key: KeyColumns) -> None:
+    def __init__(self, bins: Bins, keying: ColumnKey) -> None:
         self._shift = bins.shift
-        self._key = key
+        self._key = keying.key
         self._owners: Sequence[WorkerId] = ()
+        self._encoder = Encoder.of(self._key) if keying.dictionaries else None
         warm_up()
 
     def __call__(self, channel: Channel, time: Time, batch: Any, owners: Sequence[WorkerId]) -> None:
         if owners is not self._owners:
             self._owners, self._workers = owners, sorted(set(owners))
-            self._part_of_bin = part_of_bin(owners, self._workers)
-        hashes = self._key.hashes(batch)
-        parts = divided(batch, hashes, self._shift, self._part_of_bin, len(self._workers))
+            self._division = Division(self._shift, part_of_bin(owners, self._workers), len(self._workers))
+        parts = self._with_dictionaries(batch) or divided(batch, self._key.hashes(batch), self._division)
         for worker, part in zip(self._workers, parts, strict=True):
             if len(part):
                 deliver(channel, worker, time, part)
+
+    def _with_dictionaries(self, batch: pa.RecordBatch) -> list[pa.RecordBatch] | None:
+        """The parts of a batch whose keys recur; None if they do not, or have been hashed already."""
+        if self._encoder is None or HASHES in batch.schema.names:
+            return None
+        [name] = self._key.names
+        part_of_row = empty(len(batch) if batch.num_columns > 1 else 0, np.uint16)
+        keys = self._encoder.encoded(batch, self._division, part_of_row)
+        return None if keys is None else with_keys(batch, name, keys, part_of_row)

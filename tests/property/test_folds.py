@@ -19,6 +19,13 @@ from framework.launch.config import Config
 from framework.launch.execute import example, execute
 from framework.worker.worker import Worker
 from operators import DISCARD, iterator_source
+from operators.columns.fold import CompiledFold
+from operators.columns.loop import numbers
+from operators.schema import arrow_schema
+from routing.bins import Bins
+from routing.columns.keys import KeyColumns
+from routing.columns.table import Table
+from tests.cramped import small_dictionaries
 from tests.unit.operators.moving import run_moving
 
 FEWER = settings(max_examples=settings().max_examples // 4)
@@ -312,17 +319,20 @@ def test_a_fold_gives_the_same_on_rows_and_on_columns(case: Case, data: st.DataO
 
 
 @pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("nulls", [True, False], ids=["some null", "in dictionaries"])
 @BY_NAME
-def test_a_fold_gives_the_same_on_several_workers(case: Case, workers: int):
-    """One worker sends, so that the records of a key have an order."""
+def test_a_fold_gives_the_same_on_several_workers(case: Case, nulls: bool, workers: int):
+    """One worker sends, so that the records of a key have an order. Without nulls, strings travel in dictionaries."""
     random = Random(workers)
-    epochs = [(epoch, case.some_records(random, 30)) for epoch in range(4)]
+    records = [case.some_records(random, 30) for _ in range(4)]
+    epochs = [(epoch, [row for row in some if nulls or None not in row]) for epoch, some in enumerate(records)]
 
     def main(worker: Worker) -> tuple[Any, Any]:
         with worker.dataflow() as scope:
             return both(scope, case, epochs if worker.index == 0 else [])
 
-    results = execute(main, Config(threads=workers))
+    with small_dictionaries():
+        results = execute(main, Config(threads=workers))
     columns, rows = (merged_texts([each[part] for each in results]) for part in (0, 1))
     assert columns == rows
     assert sum(map(len, rows.values())) > 10
@@ -358,3 +368,41 @@ def test_bins_of_columns_move_in_the_test_above():
         ).bins_shipped
         for seed in range(4)
     )
+
+
+def in_dictionary(random: Random, keys: list[str | None]) -> pa.DictionaryArray:
+    """Keys in a dictionary in which some stand twice, and some that no row has."""
+    values = [*dict.fromkeys(keys), "tea", "unused", "also unused and longer than eight bytes"]
+    random.shuffle(values)
+    codes = [random.choice([code for code, value in enumerate(values) if value == key]) for key in keys]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int16()), pa.array(values, pa.string()))
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("name", ["count", "forgetful", "forgets pairs", "every third", "one or two"])
+def test_keys_in_dictionaries_are_those_that_they_stand_for(name: str, seed: int):
+    """Keys come, are forgotten and come again, under one code or another; results have their own type."""
+    case, random = CASES[name], Random(seed)
+    schema = arrow_schema({**case.key, **case.value})
+    key = KeyColumns.of(schema, "word", "the test")
+    state, output = arrow_schema(case.state), arrow_schema(case.output)
+    initial = case.initial if isinstance(case.initial, tuple) else (case.initial,)
+    fold = CompiledFold(
+        case.fold,
+        key=key,
+        values=numbers(pa.schema([schema.field("n")]), "value"),
+        state=numbers(state, "state"),
+        initial=initial,
+        output=output,
+    )
+    plainly, coded = Table(Bins(4), fold.state_words), Table(Bins(4), fold.state_words)
+    for _ in range(6):
+        records = case.some_records(random, 40)
+        words, ns = zip(*(row for row in records if row[0] is not None or seed % 4 == 0), strict=True)
+        batch = pa.record_batch({"word": pa.array(words, pa.string()), "n": pa.array(ns, pa.int64())})
+        other = batch.set_column(0, "word", in_dictionary(random, list(words)))
+        keys = key.keys(other)
+        assert bool(len(keys.codes)) == (None not in words)
+        wanted = fold.apply(plainly, batch, key.keys(batch))
+        assert fold.apply(coded, other, keys).equals(wanted)
+    assert coded.keys_per_bin() == plainly.keys_per_bin()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routing.columns.keys import HASHES
-from routing.columns.partition import divided, divided_by
+from routing.columns.partition import Division, divided, divided_by
 
 PARTS = 3
 
@@ -63,7 +63,7 @@ def test_each_part_has_its_rows_in_their_order(batch: pa.RecordBatch, seed: int)
     expected = [
         [row for row, own in zip(batch.to_pylist(), parts, strict=True) if own == part] for part in range(PARTS)
     ]
-    by_bin = divided(batch, hashes, 62, owners, PARTS)
+    by_bin = divided(batch, hashes, Division(62, owners, PARTS))
     by_row = divided_by(batch, parts.astype(np.int64), PARTS)
     assert [part.drop_columns([HASHES]).to_pylist() for part in by_bin] == expected
     assert [part[HASHES].to_pylist() for part in by_bin] == [hashes[parts == part].tolist() for part in range(PARTS)]

@@ -125,8 +125,8 @@ class Run:
                 continue
             for _ in range(dice.choice((0, 1, 3)) if epoch < EPOCHS else 0):
                 key = f"key {dice.randrange(12)}"
-                # Some batches of a few keys are combined before they are sent.
-                for _ in range(dice.choice((1, 10)) if self.kind == "aggregates" else 1):
+                # Some batches of a few keys are combined before they are sent, or have their keys in dictionaries.
+                for _ in range(1 if self.kind == "rows" else dice.choice((1, 10))):
                     self.sent[epoch][key] += 1
                     records.send((key, 1))
             records.flush()

@@ -32,7 +32,7 @@ from routing.router import Installation
 from routing.stateful import OnBins, RowKey
 from routing.store.keyed import StoreMaker
 from routing.store.memory import MemoryStore
-from tests.cramped import CrampedMaker
+from tests.cramped import CrampedMaker, small_dictionaries
 
 Row = tuple[str, int]
 Epochs = list[list[Row]]
@@ -224,8 +224,8 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
                     row = (f"key {dice.randrange(12)}", dice.randrange(3))
                     if shape.counts:
                         row = (row[0], 1)
-                    # Some batches of a few keys are combined before they are sent.
-                    for _ in range(dice.choice((1, 10)) if shape.kind == "aggregates" else 1):
+                    # Some batches of a few keys are combined before they are sent, or have their keys in dictionaries.
+                    for _ in range(dice.choice((1, 10)) if shape.kind in ("aggregates", "columns") else 1):
                         sent[port][epoch].append(row)
                         input.send(row)
             yield from _advance([control.advance_to, *(input.advance_to for input in inputs)], epoch + 1, dice)
@@ -265,7 +265,10 @@ def _logic(kind: str, options: BinOptions) -> Logic:
 def aggregate_columns(rows: Stream[Row], commands: Stream[Control], options: BinOptions) -> Stream[Any]:
     """Count keys as columns, with an aggregate."""
     columns = rows.to_columns({"key": str, "n": int})
-    counts = columns.stateful_aggregate({"count": agg.sum("n")}, key="key", control=commands, bins=options, name="bins")
+    with small_dictionaries():
+        counts = columns.stateful_aggregate(
+            {"count": agg.sum("n")}, key="key", control=commands, bins=options, name="bins"
+        )
     return counts.to_rows()
 
 
@@ -278,16 +281,17 @@ def count_columns(
 ) -> Stream[Any]:
     """Count keys as columns, with a fold that is compiled."""
     columns = rows.to_columns({"key": str, "n": int})
-    counts = columns.stateful_state_machine(
-        fold,
-        key="key",
-        value="n",
-        state={"total": int},
-        initial=0,
-        output={"key": str, "total": int},
-        emit=emit,
-        control=commands,
-        bins=options,
-        name="bins",
-    )
+    with small_dictionaries():
+        counts = columns.stateful_state_machine(
+            fold,
+            key="key",
+            value="n",
+            state={"total": int},
+            initial=0,
+            output={"key": str, "total": int},
+            emit=emit,
+            control=commands,
+            bins=options,
+            name="bins",
+        )
     return counts.to_rows()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from framework.errors import ProtocolError
-from framework.wire.columns import batch_size
+from framework.wire.columns import batch_size, decode_batch, encode_batch
 from framework.wire.container import COLUMNS, decode_container, encode_container, split_container, take_joined
 
 
@@ -55,3 +55,24 @@ def test_batches_are_joined_while_they_are_small_in_rows_and_in_bytes() -> None:
     queue = deque([(0, long), (0, long)])
     assert take_joined(queue, 0, long) is long
     assert len(queue) == 2
+
+
+def test_keys_in_a_dictionary_arrive_in_it():
+    batch = pa.record_batch({"word": pa.array(["tea", None, "milk", "tea"]).dictionary_encode(), "n": range(4)})
+    again = decode_batch(encode_batch(batch))
+    assert again.equals(batch)
+    assert again.schema == batch.schema
+
+
+@pytest.mark.parametrize("code", [-1, 2, 2**31 - 1])
+def test_a_code_that_a_dictionary_has_no_value_for_is_refused(code: int):
+    codes = pa.array([0, 1, code], pa.int32())
+    wrong = pa.DictionaryArray.from_arrays(codes, pa.array(["tea", "milk"]), safe=False)
+    with pytest.raises(ProtocolError, match="codes that its dictionary has no values for"):
+        decode_batch(encode_batch(pa.record_batch({"word": wrong})))
+
+
+def test_a_dictionary_without_values_is_for_nulls():
+    nulls = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int32()), pa.array([], pa.string()))
+    batch = pa.record_batch({"word": nulls})
+    assert decode_batch(encode_batch(batch)).equals(batch)

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from operators.columns.worth import BACK_OFF_MAX, SAMPLE_ROWS, Worth
+from routing.columns.worth import BACK_OFF_MAX, SAMPLE_ROWS, Worth
 
 
 def test_at_first_some_rows_are_looked_at_and_once_it_has_paid_all():

@@ -1,0 +1,119 @@
+"""Keys in dictionaries: the same keys, each once, at the owners that their hashes name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing.columns import encoding
+from routing.columns.encoding import KEYS_MAX, ROWS_MIN, Encoder
+from routing.columns.gathering import decoded
+from routing.columns.keys import KeyColumns
+from routing.columns.partition import WHOLE, Division, with_keys
+from routing.columns.worth import Worth
+from routing.hashing import stable_hash
+
+OWNERS = np.array([0, 2, 1, 2], np.uint16)
+DIVISION = Division(62, OWNERS, 3)
+STRING = pa.string()
+TEXT = st.text("ab", max_size=3) | st.text("xyz", min_size=6, max_size=10) | st.text("mn", min_size=14, max_size=40)
+
+
+def encoder(kind: pa.DataType = STRING) -> Encoder:
+    """One for keys that mostly do not recur."""
+    key = KeyColumns.of(pa.schema({"key": kind}), "key", "the test")
+    return Encoder(key.columns[0], Worth(0.999), rows_min=1)
+
+
+def batch_of(keys: Sequence[Any], kind: pa.DataType = STRING) -> pa.RecordBatch:
+    """Keys as a slice of more, with the number of each."""
+    padding = ["" if pa.types.is_string(kind) else b""] * 2
+    whole = pa.record_batch({"key": pa.array([*padding, *keys, *padding], kind), "n": range(-2, len(keys) + 2)})
+    return whole.slice(2, len(keys))
+
+
+def owner_of(key: Any) -> int:
+    return int(OWNERS[stable_hash(key) >> 62])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()], ids=str)
+@given(data=st.data())
+def test_each_part_has_its_keys_once_and_its_rows_in_their_order(kind: pa.DataType, data: st.DataObject):
+    texts = data.draw(st.lists(TEXT, min_size=1, max_size=8))
+    values = texts if pa.types.is_string(kind) else [text.encode() for text in texts]
+    keys = data.draw(st.lists(st.sampled_from(values), min_size=8, max_size=60))
+    batch, of = batch_of(keys, kind), encoder(kind)
+    for _ in range(2):  # the second finds the slots of the first
+        part_of_row = np.full(len(keys), 9, np.uint16)
+        parts = of.encoded(batch, DIVISION, part_of_row)
+        assert parts is not None
+        assert part_of_row.tolist() == [owner_of(key) for key in keys]
+        for number, part in enumerate(parts):
+            part.validate(full=True)
+            own = [key for key in keys if owner_of(key) == number]
+            assert part.to_pylist() == own
+            assert part.dictionary.to_pylist() == list(dict.fromkeys(own))
+            assert decoded(part, kind) == pa.array(own, kind)
+        divided = with_keys(batch, "key", parts, part_of_row)
+        rows = list(zip(keys, range(len(keys)), strict=True))
+        assert [list(zip(*part.to_pydict().values(), strict=True)) for part in divided] == [
+            [row for row in rows if owner_of(row[0]) == number] for number in range(3)
+        ]
+
+
+def test_too_many_keys_are_left_as_they_are_and_not_tried_again_at_once():
+    many = batch_of([f"key {number}" for number in range(2 * KEYS_MAX)])
+    few = batch_of(["tea", "milk"] * ROWS_MIN)
+    of = Encoder.of(KeyColumns.of(many.schema, "key", "the test"))
+    assert of is not None
+    assert of.encoded(few, WHOLE) is not None
+    assert of.encoded(many, WHOLE) is None
+    assert of.encoded(few, WHOLE) is None, "not looked at"
+    assert of.encoded(few, WHOLE) is not None
+
+
+def test_small_batches_and_those_with_nulls_are_left_as_they_are():
+    few = batch_of(["tea"] * (ROWS_MIN - 1))
+    of = Encoder.of(KeyColumns.of(few.schema, "key", "the test"))
+    assert of is not None
+    assert of.encoded(few, WHOLE) is None
+    assert of.encoded(batch_of([None, *["tea"] * ROWS_MIN]), WHOLE) is None
+    assert of.encoded(batch_of(["tea"] * ROWS_MIN), WHOLE) is not None
+
+
+def test_who_crowds_one_place_is_given_up_on_and_a_few_there_are_told_apart():
+    """Keys of 8 bytes that differ by a multiple of what their slot is computed with go to slots next to each other."""
+    inverse = pow(int(encoding._P2), -1, 2**64)
+    size = (8 * int(encoding._P1)) % 2**64
+    octets = [(((number * inverse) % 2**64) ^ size).to_bytes(8, "little") for number in range(200)]
+    of = encoder(pa.binary())
+    assert of.encoded(batch_of(octets * 3, pa.binary()), WHOLE) is None
+    assert of.encoded(batch_of(octets[:40] * 3, pa.binary()), WHOLE) is None, "not looked at"
+    found = of.encoded(batch_of(octets[:40] * 3, pa.binary()), WHOLE)
+    assert found is not None
+    assert found[0].to_pylist() == octets[:40] * 3
+
+
+def test_serial_numbers_of_batches_do_not_run_out(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(encoding, "_SERIAL_MAX", 3)
+    of = encoder()
+    for number in range(9):
+        keys = [f"{number}", "tea", f"{number}", "tea"]
+        [found] = of.encoded(batch_of(keys), WHOLE) or [None]
+        assert found.to_pylist() == keys
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())], ids=str)
+def test_other_keys_have_no_encoder(kind: pa.DataType):
+    assert Encoder.of(KeyColumns.of(pa.schema({"key": kind}), "key", "the test")) is None
+
+
+def test_nor_have_keys_of_several_columns():
+    schema = pa.schema({"one": pa.string(), "other": pa.string()})
+    assert Encoder.of(KeyColumns.of(schema, ["one", "other"], "the test")) is None
