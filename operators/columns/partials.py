@@ -15,16 +15,18 @@ import pyarrow as pa
 from operators.columns.aggregating import CompiledAggregates, Loop, go_through
 from operators.columns.combining import Combined
 from operators.columns.loading import load
-from operators.columns.worth import Worth
 from routing.bins import Bins
 from routing.columns.changes import Changes
 from routing.columns.compiled import compiling, kernel
+from routing.columns.encoding import Encoder
 from routing.columns.gathering import gathered
 from routing.columns.keys import HASHES, RESERVED, KeyColumns, Keys, sealed
 from routing.columns.layout import PAD, STATE, WIDTH, words_in
 from routing.columns.memory import Array, address_of, empty, load_u64, store
+from routing.columns.partition import WHOLE
 from routing.columns.shelf import words_of_column
 from routing.columns.table import Table
+from routing.columns.worth import Worth
 
 STATES = RESERVED + "states"
 """A column of partial states, which no batch of records has."""
@@ -59,6 +61,7 @@ class Partials:
         self._worth = worth or Worth(SHARE_MAX * min(1, _words_per_row(as_they_are) / _words_per_row(self._schema)))
         self._table = Table(Bins(1), combined.state_words)
         self._serial = 0
+        self._encoder = Encoder.of(key)
         with compiling:
             self._module: Any = load(combined.merging())
             self._warm_up()
@@ -76,12 +79,14 @@ class Partials:
             if not attempt.go_on(some, self._key.keys(some), self._worth.keys_max(tried, rows)):
                 self._worth.did_not_pay()
                 return batch
-        keys = self._key.keys(batch)
+        keys = self._keys(batch)
         if not attempt.go_on(batch, keys, attempt.keys_max):
             self._worth.did_not_pay()
+            if len(keys.codes):
+                return batch
             return batch.append_column(self._schema.field(HASHES), pa.array(keys.hashes))
         self._worth.paid()
-        return self._partials(batch, keys.hashes, attempt)
+        return self._partials(batch, keys, attempt)
 
     @staticmethod
     def are_in(batch: pa.RecordBatch) -> bool:
@@ -93,6 +98,14 @@ class Partials:
         states = sealed(words_of_column(batch.column(STATES)).reshape(-1))
         go_through(batch, Loop(self._module.merge, keys, (states,)), table, changes)
 
+    def _keys(self, batch: pa.RecordBatch) -> Keys:
+        """The keys of a batch; each of them once, if they are strings that recur."""
+        if self._encoder is not None:
+            encoded = self._encoder.encoded(batch, WHOLE)
+            if encoded is not None:
+                return self._key.keys_of_dictionary(encoded[0])
+        return self._key.keys(batch)
+
     def _begin(self) -> None:
         """Have what is in the table be over."""
         self._serial += 1
@@ -100,7 +113,7 @@ class Partials:
             self._table.close()
             self._serial = 1
 
-    def _partials(self, batch: pa.RecordBatch, hashes: Array, attempt: _Attempt) -> pa.RecordBatch:
+    def _partials(self, batch: pa.RecordBatch, keys: Keys, attempt: _Attempt) -> pa.RecordBatch:
         """What was made of a batch: keys in the order in which they first came."""
         entries, rows = attempt.entries, attempt.rows
         states = empty(len(entries) * self._words, np.uint64)
@@ -108,7 +121,7 @@ class Partials:
         columns = [gathered(batch.column(name), rows) for name in self._key.names]
         kind = self._schema.field(STATES).type
         columns.append(pa.Array.from_buffers(kind, len(entries), [None, pa.py_buffer(states)]))
-        columns.append(pa.array(hashes[rows]))
+        columns.append(pa.array(keys.hashes_at(rows)))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _warm_up(self) -> None:
@@ -117,7 +130,7 @@ class Partials:
         batch = pa.RecordBatch.from_pylist([dict.fromkeys(self._compiled.columns)] * 2, schema=pa.schema(fields))
         keys, attempt = self._key.keys(batch), _Attempt(self._compiled, self._table, serial=1, keys_max=1)
         assert attempt.go_on(batch, keys, 1)
-        made = self._partials(batch, keys.hashes, attempt)
+        made = self._partials(batch, keys, attempt)
         self.merge(Table(Bins(1), self._table.state_words), made, self._key.keys(made), Changes())
         gathered(pa.array([""]), attempt.rows)  # which Arrow does for the null that was tried
         self._table.close()

@@ -16,12 +16,12 @@ from operators.columns import aggregates as agg
 from operators.columns.aggregating import CompiledAggregates
 from operators.columns.combining import Combined
 from operators.columns.partials import STATES, Partials
-from operators.columns.worth import Worth
 from routing.bins import Bins
 from routing.columns.changes import Changes
 from routing.columns.keys import HASHES, KeyColumns
-from routing.columns.partition import divided
+from routing.columns.partition import Division, divided
 from routing.columns.table import Table
+from routing.columns.worth import Worth
 
 SCHEMA = pa.schema(
     {
@@ -141,7 +141,7 @@ def joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 def divided_and_put_together(key: KeyColumns, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """What two owners receive, one after the other."""
     owners = pa.array([0, 1, 0, 1], pa.uint16()).to_numpy()
-    parts = [divided(batch, key.hashes(batch), BINS.shift, owners, 2) for batch in batches]
+    parts = [divided(batch, key.hashes(batch), Division(BINS.shift, owners, 2)) for batch in batches]
     return [part for owner in (0, 1) for part in (of_batch[owner] for of_batch in parts)]
 
 
