@@ -1,8 +1,9 @@
 """Words counted on columns, each worker with its share of the batches; prints how long each worker took.
 
-python tests/bench/programs/columns.py (-w1 | -w2 | -n2) (fold | aggregate) KEYS BATCHES
+python tests/bench/programs/columns.py (-w1 | -w2 | -n2) (fold | aggregate) KEYS BATCHES ROUNDS
 
-With a fold each word gives its count; with an aggregate, each epoch gives the counts of its words.
+With a fold each word gives its count; with an aggregate, each epoch gives the counts of its words. All batches are
+sent once in a round.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
 
 
 def main(worker: Worker) -> None:
-    how, keys, batches = worker.args[0], *map(int, worker.args[1:])
+    how, keys, batches, rounds = worker.args[0], *map(int, worker.args[1:])
     words, probe = ColumnInput({"word": str}, "words"), Probe()
     with worker.dataflow("columns") as scope:
         _counted(words.stream(scope), how).probe(probe)
@@ -38,11 +39,11 @@ def main(worker: Worker) -> None:
     words.advance_to(1)
     worker.step_while(partial(probe.less_than, 1))
     began_s = time.monotonic()
-    for epoch, batch in enumerate(mine, start=1):
+    for epoch, batch in enumerate(mine * rounds, start=1):
         words.send(batch)
         words.advance_to(epoch + 1)
         worker.step_while(partial(probe.less_than, epoch + 1 - AHEAD))
-    worker.step_while(partial(probe.less_than, len(mine) + 1))
+    worker.step_while(partial(probe.less_than, rounds * len(mine) + 1))
     sys.stdout.write(json.dumps({"seconds": time.monotonic() - began_s}) + "\n")
 
 
