@@ -11,6 +11,7 @@ from routing.columns.layout import (
     FIRST,
     HALF,
     KEY,
+    LINE_WORDS,
     LOW,
     NEAR_SLOTS_MAX,
     NULL,
@@ -148,5 +149,8 @@ def look_ahead(where, hash):
     """The `candidate` that a key's slots, which are there by now, lead to; have it on its way from memory."""
     slots, (old, old_mask, swept), (entries, _, width), _ = where
     entry = _candidate((old, old_mask) if hash & old_mask >= swept else slots, hash)
-    prefetch(entries + 8 * width * entry)
+    at = entries + 8 * width * entry
+    prefetch(at)
+    if width > LINE_WORDS // 2:  # else it is half a line, or less
+        prefetch(at + 8 * width - 8)
     return entry

@@ -20,6 +20,9 @@ from routing.columns.memory import Array
 # The words of an entry.
 PREFIX, KEY, LINKS, STATE = 0, 1, 2, 3
 
+LINE_WORDS = 8
+"""The words of a cache line."""
+
 PAD = 6
 """Words before the first entry: the system gives out large arrays 16 bytes after the beginning of a cache line."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from routing.bins import BinId, Bins
 from routing.columns.compiled import inlined, kernel
 from routing.columns.entries import bin_of, empty_slot, insert, places, remove
+from routing.columns.finding import AHEAD
 from routing.columns.growing import Growing, cleared
 from routing.columns.keys import Keys
 from routing.columns.layout import (
@@ -45,7 +46,7 @@ from routing.columns.layout import (
     size_of,
     used_max,
 )
-from routing.columns.memory import WORD, Array, address_of, empty, store
+from routing.columns.memory import WORD, Array, address_of, empty, load_i64, load_u8, load_u64, prefetch, store
 
 SLOTS_MIN, ENTRIES_MIN, ARENA_MIN = 1024, 512, 1024
 REBUILT_OF_4 = 3
@@ -55,6 +56,8 @@ NEXT_SLOTS_MIN = 2**18
 """So many slots, two megabytes, are made ready before they are needed."""
 _TOUCHED = 512
 """One word of so many, a page's, is enough."""
+_GATHERED_AHEAD = 4 * AHEAD
+"""So many rows ahead entries are asked for, when little is done with each."""
 _GROWTH_SWEEP = 8
 """So many old slots are taken over per record: a table that grows is through long before it must grow again."""
 
@@ -280,66 +283,63 @@ def _forget(view, entries, hashes):
 
 
 @inlined
-def _size_at(view, base):
-    """How many bytes the key of an entry has, or `NULL_SIZE`."""
-    place = np.int64(view.entries[base + KEY] & LOW)
+def _size_of(entry, arena):
+    """How many bytes the key of the entry at an address has, or `NULL_SIZE`."""
+    place = np.int64(load_u64(entry + 8 * KEY) & LOW)
     if place == NULL:
         return NULL_SIZE
-    return place if place < ARENA_FIRST else np.int64(view.arena[place])
+    return place if place < ARENA_FIRST else load_i64(arena + 8 * place)
 
 
 @kernel
 def _measure(view, bin_id, bytes_max):
     """How many keys of a bin, from the first on, are within a size, and how many bytes their keys have."""
-    width = view.meta[WIDTH]
+    begin, arena, width = address_of(view.entries) + 8 * PAD, address_of(view.arena), view.meta[WIDTH]
     count, size = 0, np.int64(0)
     entry = view.heads[bin_id]
     total = np.int64(0)
     while entry != NONE:
-        base = PAD + entry * width
-        length = max(_size_at(view, base), np.int64(0))
+        at = begin + 8 * width * entry
+        length = max(_size_of(at, arena), np.int64(0))
         total += length + 4 + 8 * (width - STATE)
         if count > 0 and total > bytes_max:
             break
         count += 1
         size += length
-        entry = np.int64(view.entries[base + LINKS] >> HALF)
+        entry = np.int64(load_u64(at + 8 * LINKS) >> HALF)
     return count, size
-
-
-@inlined
-def _copy_key(view, base, out, at):
-    """Write a key's bytes; where the next one begins."""
-    size = _size_at(view, base)
-    place = np.int64(view.entries[base + KEY] & LOW) + 1
-    for byte in range(size):
-        word = view.entries[base + PREFIX] if byte < 8 else view.arena[place + byte // 8]
-        out[at + byte] = np.uint8((word >> np.uint64(8 * (byte % 8))) & np.uint64(255))
-    return at + max(size, np.int64(0))
 
 
 @kernel
 def _extract(view, bin_id, offsets, data, nulls, states):
-    width, where = view.meta[WIDTH], places(view)
-    at = np.int64(0)
+    begin, arena, width = address_of(view.entries) + 8 * PAD, address_of(view.arena), view.meta[WIDTH]
+    where, end = places(view), np.int64(0)
     for row in range(len(nulls)):
         entry = view.heads[bin_id]
-        base = PAD + entry * width
-        nulls[row] = _size_at(view, base) == NULL_SIZE
-        at = _copy_key(view, base, data, at)
-        offsets[row + 1] = at
+        at = begin + 8 * width * entry
+        size = _size_of(at, arena)
+        nulls[row] = size == NULL_SIZE
+        for byte in range(size):
+            place = at + 8 * PREFIX if byte < 8 else arena + 8 * (np.int64(load_u64(at + 8 * KEY) & LOW) + 1)
+            data[end + byte] = np.uint8(load_u8(place + byte))
+        end += max(size, np.int64(0))
+        offsets[row + 1] = end
         for word in range(states.shape[1]):
-            states[row, word] = view.entries[base + STATE + word]
+            states[row, word] = load_u64(at + 8 * (STATE + word))
         remove(where, entry, bin_id)
 
 
 @kernel
 def _gather_sizes(view, entries, offsets, nulls):
-    width = view.meta[WIDTH]
+    """Look at entries, which are anywhere in memory: each is asked for some rows ahead."""
+    begin, arena, width = address_of(view.entries) + 8 * PAD, address_of(view.arena), view.meta[WIDTH]
+    total, last = np.int64(0), len(entries) - 1
     for row in range(len(entries)):
-        size = _size_at(view, PAD + entries[row] * width)
+        prefetch(begin + 8 * width * entries[min(row + _GATHERED_AHEAD, last)])
+        size = _size_of(begin + 8 * width * entries[row], arena)
         nulls[row] = size == NULL_SIZE
-        offsets[row + 1] = offsets[row] + max(size, np.int64(0))
+        total += max(size, np.int64(0))
+        offsets[row + 1] = total
 
 
 @kernel
