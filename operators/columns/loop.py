@@ -56,8 +56,8 @@ def {name}(view, first, keys, parts, values, initial, outs, rows, given, serial,
                 size = NULL_SIZE
             if far:
                 entry = candidates[row & (AHEAD - 1)]
-                candidates[row & (AHEAD - 1)] = look_ahead(where, hashes[min(row + AHEAD, last)])
-                prefetch_slot(where, hashes[min(row + 2 * AHEAD, last)])
+                candidates[row & (AHEAD - 1)] = look_ahead(where, hashes[np.uint64(min(row + AHEAD, last))])
+                prefetch_slot(where, hashes[np.uint64(min(row + 2 * AHEAD, last))])
             elif entry < 0:
                 entry = candidate(where, hash)
             if not is_entry_of(where, entry, hash, start, size):
