@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xxhash import xxh64_intdigest
 
 from routing.columns import encoding
 from routing.columns.encoding import KEYS_MAX, ROWS_MIN, Encoder
@@ -17,7 +18,7 @@ from routing.columns.gathering import decoded
 from routing.columns.keys import KeyColumns
 from routing.columns.partition import WHOLE, Division, with_keys
 from routing.columns.worth import Worth
-from routing.hashing import stable_hash
+from routing.hashing import BYTES_SEED, stable_hash
 
 OWNERS = np.array([0, 2, 1, 2], np.uint16)
 DIVISION = Division(62, OWNERS, 3)
@@ -98,6 +99,33 @@ def test_who_crowds_one_place_is_given_up_on_and_a_few_there_are_told_apart():
     found = of.encoded(batch_of(octets[:40] * 3, pa.binary()), WHOLE)
     assert found is not None
     assert found[0].to_pylist() == octets[:40] * 3
+
+
+@pytest.mark.parametrize("size", [12, 16, 20])
+def test_long_keys_that_begin_alike_at_one_place_are_told_apart(size: int):
+    """Hundreds of keys, three or more of them for each slot."""
+    by_slot: dict[int, list[bytes]] = {}
+    for number in range(10**5):
+        key = b"the same" + number.to_bytes(size - 8, "big")
+        by_slot.setdefault(slot_of(key), []).append(key)
+    octets = [key for keys in by_slot.values() if len(keys) > 2 for key in keys][:600]
+    assert len(octets) == 600
+    of = encoder(pa.binary())
+    found = of.encoded(batch_of(octets * 2, pa.binary()), WHOLE)
+    assert found is not None
+    assert found[0].to_pylist() == octets * 2
+    assert found[0].dictionary.to_pylist() == octets
+
+
+def slot_of(key: bytes) -> int:
+    """As the kernel finds it, for keys of more than 8 bytes."""
+    if len(key) > 16:
+        mixed = xxh64_intdigest(key, BYTES_SEED)
+    else:
+        prefix, rest = (int.from_bytes(part, "little") for part in (key[:8], key[-8:]))
+        mixed = ((prefix ^ (len(key) * int(encoding._P1) % 2**64)) * int(encoding._P2)) % 2**64
+        mixed = ((mixed ^ (mixed >> 32) ^ rest) * int(encoding._P3)) % 2**64
+    return mixed >> (64 - encoding._SLOTS_BITS)
 
 
 def test_serial_numbers_of_batches_do_not_run_out(monkeypatch: pytest.MonkeyPatch):

@@ -61,7 +61,7 @@ def some_batches(seed: int, kind: pa.DataType, *, nulls: bool) -> list[pa.Record
             {
                 "word": word if kind == CODED else word.cast(pa.string()),
                 "n": pa.array([random.randrange(9) for _ in keys], pa.int64()),
-                "at": pa.array([epoch] * rows, pa.int64()),
+                "at": pa.array([epoch + random.randrange(4) for _ in keys], pa.int64()),
             }
         )
         found.append(batch.slice(random.randrange(3)))
