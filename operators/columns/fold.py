@@ -26,6 +26,7 @@ from routing.columns.table import Table
 GIVEN_MIN = 1024
 """How many keys of an epoch there is room for at first."""
 
+_NO_ROWS = np.zeros(0, np.int64)
 _NOT_GIVEN = np.zeros(0, np.bool_)
 
 
@@ -59,6 +60,11 @@ class CompiledFold:
                 function = Rewriter(self._source, [field.cast for field in state], casts, len(key.columns)).rewrite()
             self._shape = Shape(key, values, state, output, function, per_epoch)
             self._outputs = self._declared()
+            names, echoes = key.names, function.echoes
+            self._columns = [
+                (names[echoes[index]] if index in echoes else None, field.type) for index, field in enumerate(output)
+            ]
+            """For each column of outputs: which column of the key it is, if it is one; and its type."""
             self._text = self._shape.source()
             if is_new(self._text):
                 tell("compiling for columns, once: this takes some seconds")
@@ -98,8 +104,8 @@ class CompiledFold:
             outs, rows, given = self._outs, self._rows, self._given
         else:
             capacity = len(batch) * fold.outputs_max
-            outs = tuple(empty(capacity, field.dtype) for field in self._outputs)
-            rows, given = empty(0 if fold.always_one else capacity, np.int64), _NOT_GIVEN
+            outs = tuple([empty(capacity, field.dtype) for field in self._outputs])
+            rows, given = _NO_ROWS if fold.always_one else empty(capacity, np.int64), _NOT_GIVEN
         progress = np.array([0, self._count if self._shape.per_epoch else 0])
         values = tuple(self._numbers(batch, field) for field in self._shape.values)
         parts = tuple(self._key_numbers(batch, field) for field in self._shape.key_numbers)
@@ -166,17 +172,16 @@ class CompiledFold:
             raise self._explained(error) from None
 
     def _per_record(self, batch: pa.RecordBatch, outs: Sequence[Array], rows: Array, count: int) -> pa.RecordBatch:
-        shape = self._shape
-        taken = None if shape.fold.always_one else rows[:count]
+        taken = None if self._shape.fold.always_one else rows[:count]
         arrays: list[pa.Array] = []
         stored = iter(outs)
-        for index, field in enumerate(shape.output):
-            if index in shape.fold.echoes:
-                column = batch.column(shape.key.names[shape.fold.echoes[index]])
-                arrays.append(decoded(column if taken is None else gathered(column, taken), field.type))
+        for echo, kind in self._columns:
+            if echo is None:
+                arrays.append(_column(next(stored)[:count], kind))
             else:
-                arrays.append(_column(next(stored)[:count], field.type))
-        return pa.RecordBatch.from_arrays(arrays, schema=shape.output)
+                column = batch.column(echo)
+                arrays.append(decoded(column if taken is None else gathered(column, taken), kind))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._shape.output)
 
     def _empty(self) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([], schema=self._shape.output)
@@ -236,8 +241,13 @@ def _array(column: pa.Array) -> Array:
 
 
 def _column(values: Array, kind: pa.DataType) -> pa.Array:
-    array = pa.array(values)
-    return array if array.type == kind else array.cast(kind)
+    if kind in _AS_STORED:
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+    return pa.array(values).cast(kind)
+
+
+_AS_STORED = (pa.int64(), pa.float64())
+"""Types whose values lie in Arrow's columns as loops store them."""
 
 
 def _reason(text: str) -> str:

@@ -35,7 +35,7 @@ _NAN = np.array([np.nan]).view(np.uint64)[0]
 
 def sealed(array: Array) -> Array:
     """An array that cannot be written, as most of Arrow's are: for the compiler it is one of another type."""
-    array.flags.writeable = False
+    array.setflags(write=False)
     return array
 
 
@@ -179,20 +179,19 @@ class KeyColumns:
 
     def hashes(self, batch: pa.RecordBatch) -> Array:
         """The hash of each key of a batch."""
-        known = batch.schema.get_field_index(HASHES)
-        if known >= 0:
-            return words_of(batch.column(known))
+        known = _known_hashes(batch)
+        if known is not None:
+            return known
         return self._hashes([column.plain(batch.column(column.name)) for column in self.columns])
 
     def keys(self, batch: pa.RecordBatch) -> Keys:
         """The keys of a batch. They refer to its buffers where they can. Those of a dictionary are there once."""
-        coded = self._coded(batch)
-        if coded is not None:
-            return self.keys_of_dictionary(coded)
-        arrays = [column.plain(batch.column(column.name)) for column in self.columns]
-        known = batch.schema.get_field_index(HASHES)
-        hashes = self._hashes(arrays) if known < 0 else words_of(batch.column(known))
-        return Keys(sealed(hashes), *self._bytes(arrays))
+        arrays = [batch.column(column.name) for column in self.columns]
+        if self._is_coded(arrays):
+            return self.keys_of_dictionary(arrays[0])
+        plain = [column.plain(array) for column, array in zip(self.columns, arrays, strict=True)]
+        known = _known_hashes(batch)
+        return Keys(sealed(self._hashes(plain)) if known is None else known, *self._bytes(plain))
 
     def keys_of_dictionary(self, array: pa.DictionaryArray) -> Keys:
         """The keys of rows that have them in a dictionary, without nulls."""
@@ -210,14 +209,13 @@ class KeyColumns:
         arrays = self._arrays(offsets, data, nulls)
         return [column.restored(array) for column, array in zip(self.columns, arrays, strict=True)]
 
-    def _coded(self, batch: pa.RecordBatch) -> pa.DictionaryArray | None:
-        """The key's column, if it has its strings in a dictionary that is worth looking at as a whole."""
-        if len(self.columns) > 1 or self.columns[0].kind != "bytes":
-            return None
-        array = batch.column(self.columns[0].name)
-        if not pa.types.is_dictionary(array.type) or not 0 < len(array.dictionary) <= len(array):
-            return None
-        return None if array.null_count or array.dictionary.null_count else array
+    def _is_coded(self, arrays: list[pa.Array]) -> bool:
+        """Whether the key is one column, of strings in a dictionary that is worth looking at as a whole."""
+        array = arrays[0]
+        if not pa.types.is_dictionary(array.type) or len(arrays) > 1 or self.columns[0].kind != "bytes":
+            return False
+        worth_it = 0 < len(array.dictionary) <= len(array)
+        return worth_it and not array.null_count and not array.dictionary.null_count
 
     def _hashes(self, arrays: list[pa.Array]) -> Array:
         each = [column.hashes(array) for column, array in zip(self.columns, arrays, strict=True)]
@@ -302,12 +300,22 @@ def _restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def byte_strings(array: pa.Array) -> tuple[Array, Array]:
     """The offsets and the bytes of an array of strings, in place."""
     _, offsets, data = array.buffers()
-    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    kind, size = (np.int64, 8) if array.type.id in _WIDE else (np.int32, 4)
     if offsets is None or not len(array):
-        return sealed(np.zeros(1, np.int64 if wide else np.int32)), sealed(np.zeros(WORD, np.uint8))
-    found = np.frombuffer(offsets, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
+        return sealed(np.zeros(1, kind)), sealed(np.zeros(WORD, np.uint8))
+    found = np.frombuffer(offsets, kind, len(array) + 1, size * array.offset)
     octets = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return sealed(found), sealed(padded(octets))
+
+
+_WIDE = frozenset({pa.large_string().id, pa.large_binary().id})
+"""The types of strings whose offsets have 64 bits."""
+
+
+def _known_hashes(batch: pa.RecordBatch) -> Array | None:
+    """The hashes that a batch has brought along, if it has."""
+    index = batch.schema.get_field_index(HASHES)
+    return None if index < 0 else _words(batch.column(index))
 
 
 def codes_of(array: pa.DictionaryArray) -> Array:
@@ -317,16 +325,20 @@ def codes_of(array: pa.DictionaryArray) -> Array:
 
 def words_of(array: pa.Array) -> Array:
     """The 8 bytes of each number of an array, in place where they are as they should be: there is one zero, one NaN."""
-    _, data = array.buffers()
-    if data is None:
-        return sealed(np.zeros(len(array), np.uint64))
-    words = np.frombuffer(data, np.uint64)[array.offset : array.offset + len(array)]
+    words = _words(array)
     if pa.types.is_floating(array.type):
         values = words.view(np.float64)
         odd = (values != values) | (values == 0)
         if odd.any():
             words = np.where(values != values, _NAN, np.where(values == 0, np.uint64(0), words))
     return sealed(words)
+
+
+def _words(array: pa.Array) -> Array:
+    _, data = array.buffers()
+    if data is None:
+        return sealed(np.zeros(len(array), np.uint64))
+    return sealed(np.frombuffer(data, np.uint64, len(array), 8 * array.offset))
 
 
 _NONE = sealed(np.zeros(0, np.bool_))
