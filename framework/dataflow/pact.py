@@ -32,6 +32,10 @@ class Channel(Protocol):
     def deliver(self, time: Time, container: Container) -> None:
         """Hand a container to the receiver on this worker."""
 
+    def room(self, peer: WorkerId, size: int) -> memoryview | None:
+        """Where a container of so many bytes had best be written if it is sent to `peer` next, and not looked at any
+        more; None if no place is better than any other."""
+
     def send(self, peer: WorkerId, time: Time, container: Container) -> None:
         """Hand a container to the receiver on another worker."""
 

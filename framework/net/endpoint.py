@@ -72,6 +72,11 @@ class Endpoint:
         else:
             self._early.setdefault(peer, []).extend(bodies)
 
+    def room(self, peer: WorkerId, size: int) -> memoryview | None:
+        """Memory that `peer` sees as well, if there is any."""
+        link = self._tcp.get(peer)
+        return None if link is None else link.room(size)
+
     def receive(self) -> list[tuple[WorkerId, Message]]:
         """What has arrived since the last call, in order per peer, a bounded amount of it. Never blocks."""
         self._take_adopted()

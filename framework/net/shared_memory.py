@@ -8,6 +8,7 @@ smaller, so that nobody is struck while reading.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import mmap
 import os
@@ -17,6 +18,7 @@ from collections import deque
 from typing import Any
 
 from framework.errors import ProtocolError
+from framework.wire.codec import Buffer
 from framework.wire.lending import TOKEN_BYTES, Blocks, Offer, Placed, Returned
 from framework.wire.messages import Body
 
@@ -28,6 +30,12 @@ UNREAD_BYTES_MAX = 12 * 1024 * 1024
 
 UNTOLD_BYTES_MAX, UNTOLD_BLOCKS_MAX = 1024 * 1024, 16
 """So much is read, or so many blocks are no more needed, before the lender is told, unless something else is said."""
+
+BEFORE_BYTES, BEHIND_BYTES = 4096, 64
+"""What a room has before and behind what is written to it: for what a body has beside its large pieces."""
+
+PADDING_BYTES_MAX = 64
+"""Between large pieces that were written to a room there may be small ones, which bring the next to its place."""
 
 
 class Lent:
@@ -41,6 +49,14 @@ class Lent:
         token = secrets.token_bytes(TOKEN_BYTES)
         self._memory[:TOKEN_BYTES] = token
         self._blocks = Blocks(TOKEN_BYTES, LENT_BYTES)
+        self._placed: dict[int, int] = {}
+        """The blocks that bodies are in, by where these start."""
+        self._address = 0
+        """Where this memory is for this process, once there was a room."""
+        self._rooms: dict[int, tuple[int, weakref.ref[Any]]] = {}
+        """Where blocks end that somebody writes to, by where they start."""
+        self._abandoned: deque[int] = deque()
+        """Those of them that nobody refers to any more. Whoever drops the last reference may be another thread."""
         self._placed_bytes = 0
         self._read_bytes = 0
         self.offer = Offer(os.getpid(), descriptor, LENT_BYTES, token)
@@ -64,17 +80,76 @@ class Lent:
         os.close(self._descriptor)
         self._descriptor = -1
 
-    def place(self, body: Body, size: int) -> Placed | None:
-        """Write a body to a free block, if there is one."""
-        start = self._blocks.take(size)
+    def room(self, size: int) -> memoryview | None:
+        """A free block to write so many bytes to, if there is one.
+
+        A body whose large pieces were written there, one behind the other, need not be copied when it is placed. From
+        then on it is the other end's, and nobody here may look at it. A block that nothing was placed in is free again
+        when nothing refers to it.
+        """
+        import numpy as np
+
+        whole = BEFORE_BYTES + size + BEHIND_BYTES
+        start = self._take(whole)
         if start is None:
             return None
+        block: Any = np.frombuffer(self._memory, np.uint8, whole, start)
+        self._address = self._address or block.ctypes.data - start
+        self._rooms[start] = start + whole, weakref.ref(block, lambda _: self._abandoned.append(start))
+        return memoryview(block)[BEFORE_BYTES : BEFORE_BYTES + size]
+
+    def place(self, body: Body, size: int) -> Placed | None:
+        """Write a body to a free block, if there is one; what was written to a room already stays there."""
+        in_room = self._start_in_room(body, size) if self._rooms else None
+        start = self._take(size) if in_room is None else in_room
+        if start is None:
+            return None
+        if in_room is None:
+            self._placed[start] = start
         at = start
         for piece in body:
-            self._memory[at : at + len(piece)] = piece
+            if in_room is None or self._address_of(piece) < 0:
+                self._memory[at : at + len(piece)] = piece
             at += len(piece)
         self._placed_bytes += size
         return Placed(start, size)
+
+    def _take(self, size: int) -> int | None:
+        while self._abandoned:
+            abandoned = self._abandoned.popleft()
+            del self._rooms[abandoned]
+            self._blocks.give_back(abandoned)
+        return self._blocks.take(size)
+
+    def _start_in_room(self, body: Body, size: int) -> int | None:
+        """Where a body starts whose large pieces are in a room, each where it belongs; the room is its block then."""
+        start = self._start_by_pieces(body)
+        if start is None:
+            return None
+        for room, (end, _) in self._rooms.items():
+            if room <= start and start + size <= end:
+                del self._rooms[room]
+                self._placed[start] = room
+                return start
+        return None
+
+    def _start_by_pieces(self, body: Body) -> int | None:
+        """Where a body starts according to those of its pieces that are in this memory, if they agree.
+
+        If a large one behind the first of them is elsewhere, they do not: to copy it here could destroy another.
+        """
+        starts, before = set[int](), 0
+        for piece in body:
+            at = self._address_of(piece)
+            if at >= 0 or (starts and len(piece) > PADDING_BYTES_MAX):
+                starts.add(at - before)
+            before += len(piece)
+        return starts.pop() if len(starts) == 1 else None
+
+    def _address_of(self, piece: Buffer) -> int:
+        """Where a piece that knows its address is in this memory; -1 if it is not, or knows none."""
+        at = getattr(piece, "address", 0) - self._address
+        return at if 0 <= at < LENT_BYTES else -1
 
     def take_back(self, returned: Returned) -> None:
         """The other end has come so far."""
@@ -82,13 +157,17 @@ class Lent:
             raise ProtocolError(f"{returned.read_bytes} bytes were read of {self._placed_bytes} that were placed")
         self._read_bytes = returned.read_bytes
         for start in returned.starts:
-            self._blocks.give_back(start)
+            block = self._placed.pop(start, None)
+            if block is None:
+                raise ProtocolError(f"a body at {start} was returned, where none is")
+            self._blocks.give_back(block)
 
     def close(self) -> None:
         """Let go of it. What the other end still refers to stays until it does not."""
         if self._descriptor >= 0:
             self.opened()
-        self._memory.close()
+        with contextlib.suppress(BufferError):  # somebody still has a room, and with that goes the rest
+            self._memory.close()
 
 
 class Borrowed:

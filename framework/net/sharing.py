@@ -61,6 +61,12 @@ class Sharing:
                 return [body, [encode(self._lent.offer)]]
         return [body]
 
+    def room(self, size: int) -> memoryview | None:
+        """Where a body's large pieces, of so many bytes in all, had best be written: see `Lent.room`."""
+        if size < SHARED_BYTES_MIN or not self._accepted or self._lent is None:
+            return None
+        return self._lent.room(size)
+
     def hear(self, message: Lending) -> Buffer | None:
         """What the other end says of memory; the body that it has placed, if it has."""
         match message:

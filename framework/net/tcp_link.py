@@ -76,6 +76,10 @@ class TcpLink:
             for written in self._sharing.bodies(body, sum(map(len, body))):
                 self._queue(written)
 
+    def room(self, size: int) -> memoryview | None:
+        """Memory that the peer sees as well, for what is sent next, if there is any."""
+        return self._sharing.room(size) if self._open else None
+
     def flush(self) -> None:
         """Write what is queued, as far as the kernel takes it; the rest goes when the socket is writable again."""
         if self._open:

@@ -80,6 +80,10 @@ class SimulatedTransport:
             return
         self.unflushed.extend((peer, decode(body)) for body in encode_whole(message, where))
 
+    def room(self, peer: WorkerId, size: int) -> memoryview | None:
+        """Memory of no special kind: what is written to it goes the way of a real link's."""
+        return memoryview(bytearray(size))
+
     def receive(self) -> list[tuple[WorkerId, Message]]:
         """Take what has arrived."""
         arrived, self.arrived = self.arrived, []

@@ -39,6 +39,10 @@ class WorkerChannel:
         self._owner.installed.fixed_operators.add(self._receiver)
         return self._owner.rescaling.founders
 
+    def room(self, peer: WorkerId, size: int) -> memoryview | None:
+        """Where a container of so many bytes had best be written if it is sent to `peer` next."""
+        return self._owner.transport.room(peer, size)
+
     def send(self, peer: WorkerId, time: Time, container: Container) -> None:
         """Hand a container to the receiver on another worker."""
         self._owner.send_data(self._number, peer, time, container, self._sender)

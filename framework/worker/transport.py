@@ -33,6 +33,10 @@ class Transport(Protocol):
         A record that cannot be encoded raises `UnencodableRecord`, which says that `where` sent it.
         """
 
+    def room(self, peer: WorkerId, size: int) -> memoryview | None:
+        """Where a container of so many bytes had best be written if it is sent to `peer` next, and not looked at any
+        more: its buffers one behind the other, as on the wire. None if no place is better than any other."""
+
     def receive(self) -> list[tuple[WorkerId, Message]]:
         """What has arrived since the last call, in order per peer, a bounded amount of it. Never blocks."""
 

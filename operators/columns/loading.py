@@ -63,12 +63,12 @@ def load_kernels() -> None:
     from operators.columns.split_words import split_words
     from routing.columns.encoding import Encoder
     from routing.columns.keys import KeyColumns
-    from routing.columns.partition import WHOLE, divided
+    from routing.columns.partition import warm_up
 
     lines = pa.record_batch({"line": pa.array([], pa.string())})
     words = split_words("line")(lines)
     key = KeyColumns.of(words.schema, "word", "a first use")
-    divided(words, key.hashes(words), WHOLE)
+    warm_up()
     Encoder.of(key)
     text = "@inlined\ndef fold(key, value, state):\n    return 1, True, (state,), (None,)\n"
     state = numbers(pa.schema({"total": pa.int64()}), "state")

@@ -14,10 +14,11 @@ from framework.dataflow.pact import Channel, deliver
 from framework.membership import WorkerId
 from framework.progress.order import Time
 from routing.bins import Bins
+from routing.columns.dealing import with_keys
 from routing.columns.encoding import Encoder
 from routing.columns.keys import HASHES, KeyColumns
 from routing.columns.memory import Array, empty
-from routing.columns.partition import Division, divided, divided_by, part_of_bin, warm_up, with_keys
+from routing.columns.partition import Division, divided, divided_by, part_of_bin, warm_up
 from routing.forwarder import Combine
 from routing.router import Router
 
@@ -126,14 +127,19 @@ class _Divider:
         if owners is not self._owners:
             self._owners, self._workers = owners, sorted(set(owners))
             self._division = Division(self._shift, part_of_bin(owners, self._workers), len(self._workers))
-        parts = self._with_dictionaries(batch) or divided(batch, self._key.hashes(batch), self._division)
+
+        def room(part: int, size: int) -> memoryview | None:
+            worker = self._workers[part]
+            return None if worker == channel.worker else channel.room(worker, size)
+
+        parts = self._with_dictionaries(batch) or divided(batch, self._key.hashes(batch), self._division, room)
         for worker, part in zip(self._workers, parts, strict=True):
             if len(part):
                 deliver(channel, worker, time, part)
 
     def _with_dictionaries(self, batch: pa.RecordBatch) -> list[pa.RecordBatch] | None:
         """The parts of a batch whose keys recur; None if they do not, or have been hashed already."""
-        if self._encoder is None or HASHES in batch.schema.names:
+        if self._encoder is None or batch.schema.get_field_index(HASHES) >= 0:
             return None
         [name] = self._key.names
         part_of_row = empty(len(batch) if batch.num_columns > 1 else 0, np.uint16)

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from xxhash import xxh64_intdigest
 
 from routing.columns import encoding
+from routing.columns.dealing import with_keys
 from routing.columns.encoding import KEYS_MAX, ROWS_MIN, Encoder
 from routing.columns.gathering import decoded
 from routing.columns.keys import KeyColumns
-from routing.columns.partition import WHOLE, Division, with_keys
+from routing.columns.partition import WHOLE, Division
 from routing.columns.worth import Worth
 from routing.hashing import BYTES_SEED, stable_hash
 

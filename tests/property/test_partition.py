@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from framework.wire.container import encode_container
 from routing.columns.keys import HASHES
 from routing.columns.partition import Division, divided, divided_by
 
@@ -63,18 +65,50 @@ def test_each_part_has_its_rows_in_their_order(batch: pa.RecordBatch, seed: int)
     expected = [
         [row for row, own in zip(batch.to_pylist(), parts, strict=True) if own == part] for part in range(PARTS)
     ]
-    by_bin = divided(batch, hashes, Division(62, owners, PARTS))
+    division = Division(62, owners, PARTS)
+    by_bin = divided(batch, hashes, division)
+    in_rooms = divided(batch, hashes, division, lambda part, size: memoryview(bytearray(size)))
     by_row = divided_by(batch, parts.astype(np.int64), PARTS)
     assert [part.drop_columns([HASHES]).to_pylist() for part in by_bin] == expected
     assert [part[HASHES].to_pylist() for part in by_bin] == [hashes[parts == part].tolist() for part in range(PARTS)]
+    assert in_rooms == by_bin
     assert [part.to_pylist() for part in by_row] == expected
-    for part in (*by_bin, *by_row):
+    for part in (*by_bin, *in_rooms):
         part.validate(full=True)
-        assert part.schema.names[: batch.num_columns] == batch.schema.names
+        assert part.schema.names == [HASHES, *batch.schema.names]
+    for part in by_row:
+        part.validate(full=True)
+        assert part.schema == batch.schema
+
+
+@pytest.mark.parametrize("parts", [2, 3, 20])
+def test_what_is_written_to_a_room_lies_there_as_on_the_wire(parts: int):
+    """Else whoever places it in memory that is shared would have to copy it."""
+    words = [f"{row:x}" * (1 + row % 5) for row in range(1000)]
+    batch = pa.record_batch({"word": words, "small": np.arange(1000, dtype=np.int8), "other": words[::-1]})
+    division = Division(59, (np.arange(32) % parts).astype(np.uint16), parts)
+    rooms = {}
+
+    def room(part: int, size: int) -> memoryview:
+        rooms[part] = memoryview(bytearray(size))
+        return rooms[part]
+
+    hashes = np.random.default_rng(parts).integers(0, 2**64, 1000, np.uint64)
+    for number, part in enumerate(divided(batch, hashes, division, room)):
+        _, pieces = encode_container(part)
+        there = pa.py_buffer(rooms[number]).address
+        starts, before = set(), 0
+        for piece in pieces:
+            if isinstance(piece, pa.Buffer):
+                starts.add(piece.address - before)
+            before += len(piece)
+        assert len(starts) == 1
+        assert max(piece.address + piece.size for piece in pieces if isinstance(piece, pa.Buffer)) - there <= len(
+            rooms[number]
+        )
 
 
 def test_a_part_may_have_all_the_long_strings():
-    """More than is guessed beforehand."""
     words = ["x" * 1000 if row % 3 == 0 else "y" for row in range(300)]
     batch = pa.record_batch({"word": words, "number": range(300)})
     parts = divided_by(batch, np.arange(300) % 3, 3)

@@ -28,6 +28,9 @@ class Edge:
     def deliver(self, time: Time, container: Container) -> None:
         self.moved.append((self.worker, time, container))
 
+    def room(self, peer: WorkerId, size: int) -> memoryview | None:
+        return None
+
     def send(self, peer: WorkerId, time: Time, container: Container) -> None:
         assert peer != self.worker
         self.moved.append((peer, time, container))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import socket
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -20,7 +23,7 @@ from framework.net.sharing import SHARED_BYTES_MIN, Sharing
 from framework.net.tcp_link import OUTBOUND_BYTES_MAX
 from framework.wire import lending
 from framework.wire.framing import FrameReader, frame
-from framework.wire.lending import Answer, Lending, Offer, Placed, Returned
+from framework.wire.lending import Answer, Blocks, Lending, Offer, Placed, Returned
 from framework.wire.messages import Body, Data, Goodbye, Lost, Message, decode, encode_whole
 
 ME, PEER = WorkerId(0), WorkerId(1)
@@ -164,6 +167,95 @@ def test_without_room_bodies_go_through_the_socket(link: tuple[Endpoint, Far], m
     heard_by(endpoint)
     send(endpoint, batch(4))
     assert far.hear(1) == [first]
+
+
+def in_room(endpoint: Endpoint, *columns: np.ndarray[Any, Any], apart: int = 0) -> pa.RecordBatch:
+    """A batch of numbers that were written to a room, so many bytes apart."""
+    room = endpoint.room(PEER, sum(column.nbytes + apart for column in columns))
+    assert room is not None
+    buffer, at, arrays = pa.py_buffer(room), 0, []
+    for column in columns:
+        room[at : at + column.nbytes] = column.tobytes()
+        arrays.append(pa.Array.from_buffers(pa.int64(), len(column), [None, buffer.slice(at, column.nbytes)]))
+        at += column.nbytes + apart
+    return pa.record_batch(arrays, [f"n{number}" for number in range(len(arrays))])
+
+
+def test_what_was_written_to_a_room_stays_there(link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint, far = link
+    borrowed = accepted(endpoint, far)
+    numbers = np.arange(50_000)
+    sent = in_room(endpoint, numbers, numbers * 3)
+    written = pa.py_buffer(sent["n0"].buffers()[1]).address
+    monkeypatch.setattr(Blocks, "take", lambda blocks, size: pytest.fail("nothing else is needed"))
+    send(endpoint, sent)
+    [placed] = far.hear(1)
+    assert far.received_bytes < 200
+    assert isinstance(placed, Placed)
+    assert decode(borrowed.view(placed)) == Data(0, 0, sent)
+    # The same bytes, seen from both ends.
+    room = memoryview((ctypes.c_char * 8).from_address(written)).cast("B")
+    room[:] = (7).to_bytes(8, "little")
+    message = decode(borrowed.view(placed))
+    assert isinstance(message, Data)
+    assert message.container["n0"][0].as_py() == 7  # type: ignore[index]
+
+
+def test_a_room_is_free_again_when_its_body_was_returned_or_when_nothing_was_sent(link: tuple[Endpoint, Far]) -> None:
+    endpoint, far = link
+    borrowed = accepted(endpoint, far)
+    numbers, total = np.arange(400_000), 0
+    for number in range(40):  # several times what is lent
+        batch = in_room(endpoint, numbers)
+        if number % 2:
+            continue
+        send(endpoint, batch)
+        [placed] = far.hear(1)
+        assert isinstance(placed, Placed)
+        assert decode(borrowed.view(placed)) == Data(0, 0, batch)
+        total += placed.size
+        far.say(Returned(total, (placed.start,)))
+        heard_by(endpoint)
+        borrowed.tell()
+    assert 40 * numbers.nbytes > 3 * shared_memory.LENT_BYTES
+
+
+@pytest.mark.parametrize("what", ["apart", "in another order", "with one from elsewhere", "a slice", "sent twice"])
+def test_what_does_not_lie_in_a_room_as_on_the_wire_is_copied(link: tuple[Endpoint, Far], what: str) -> None:
+    endpoint, far = link
+    borrowed = accepted(endpoint, far)
+    numbers = np.arange(30_000)
+    sent = in_room(endpoint, numbers, numbers * 3, numbers * 5, apart=64 if what == "apart" else 0)
+    match what:
+        case "in another order":
+            sent = sent.select(["n0", "n2", "n1"])
+        case "with one from elsewhere":
+            sent = sent.set_column(1, "n1", pa.array(numbers * 7))
+        case "a slice":
+            sent = sent.slice(10)
+        case "sent twice":
+            send(endpoint, sent)
+            far.hear(1)
+    expected = pa.RecordBatch.from_pydict({name: sent[name].to_pylist() for name in sent.schema.names})
+    send(endpoint, sent)
+    [placed] = far.hear(1)
+    assert isinstance(placed, Placed)
+    assert decode(borrowed.view(placed)) == Data(0, 0, expected)
+    assert sent == expected, "nothing was written over"
+
+
+def test_there_is_no_room_for_what_would_not_be_placed(link: tuple[Endpoint, Far]) -> None:
+    endpoint, far = link
+    assert endpoint.room(PEER, SHARED_BYTES_MIN) is None, "before memory is lent"
+    accepted(endpoint, far)
+    assert endpoint.room(PEER, SHARED_BYTES_MIN - 1) is None
+    assert endpoint.room(PEER, shared_memory.LENT_BYTES) is None
+    assert endpoint.room(WorkerId(7), SHARED_BYTES_MIN) is None
+    room = endpoint.room(PEER, SHARED_BYTES_MIN)
+    assert room is not None
+    endpoint.close()
+    room[:4] = b"late"  # which is still there
+    assert endpoint.room(PEER, SHARED_BYTES_MIN) is None
 
 
 def test_a_peer_congests_by_what_it_has_not_read_and_not_by_what_it_keeps(link: tuple[Endpoint, Far]) -> None:
