@@ -34,9 +34,6 @@ UNTOLD_BYTES_MAX, UNTOLD_BLOCKS_MAX = 1024 * 1024, 16
 BEFORE_BYTES, BEHIND_BYTES = 4096, 64
 """What a room has before and behind what is written to it: for what a body has beside its large pieces."""
 
-PADDING_BYTES_MAX = 64
-"""Between large pieces that were written to a room there may be small ones, which bring the next to its place."""
-
 
 class Lent:
     """What this end of a link lends."""
@@ -134,14 +131,12 @@ class Lent:
         return None
 
     def _start_by_pieces(self, body: Body) -> int | None:
-        """Where a body starts according to those of its pieces that are in this memory, if they agree.
-
-        If a large one behind the first of them is elsewhere, they do not: to copy it here could destroy another.
-        """
+        """Where a body starts according to those of its pieces that are in this memory, if they agree: then all others
+        can be written between them."""
         starts, before = set[int](), 0
         for piece in body:
             at = self._address_of(piece)
-            if at >= 0 or (starts and len(piece) > PADDING_BYTES_MAX):
+            if at >= 0:
                 starts.add(at - before)
             before += len(piece)
         return starts.pop() if len(starts) == 1 else None

@@ -40,6 +40,10 @@ def aggregated_per_record(columns: Columns, kind: pa.DataType) -> Columns:
     return columns.stateful_aggregate({"sum": agg.sum("n")}, key="word", emit="record")
 
 
+def aggregated_by_two(columns: Columns, kind: pa.DataType) -> Columns:
+    return columns.stateful_aggregate({"sum": agg.sum("n")}, key=["word", "at"])
+
+
 def windowed(columns: Columns, kind: pa.DataType) -> Columns:
     windows, _ = columns.tumbling_window(
         {"sum": agg.sum("n")}, key="word", event_time="at", length=2, clock=EpochClock(1)
@@ -92,7 +96,7 @@ def run(build: Callable[[Columns, pa.DataType], Columns], kind: pa.DataType, wor
 
 @pytest.mark.parametrize("nulls", [False, True])
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("build", [folded, aggregated, aggregated_per_record, windowed])
+@pytest.mark.parametrize("build", [folded, aggregated, aggregated_per_record, aggregated_by_two, windowed])
 def test_they_give_what_plain_keys_give(build: Any, workers: int, nulls: bool):
     plainly = run(build, PLAIN, workers, nulls=nulls)
     assert run(build, CODED, workers, nulls=nulls) == plainly
