@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from statistics import median
 from typing import Any
@@ -96,14 +97,17 @@ def columns_workers(progress: Progress) -> Iterator[Bar]:
 def _spent_by_workers(
     how: str, keys: int, rounds: int, flags: Sequence[str], progress: Progress
 ) -> tuple[dict[str, list[float]], str]:
-    """How long workers take, by how many there are; and how many words that is."""
+    """How long workers take, by how many there are; and how many words that is.
+
+    The note also tells what the machine has for two processes that have nothing to do with each other.
+    """
     arguments = (how, str(keys), str(WORKER_BATCHES), str(rounds))
-    spent = _interleaved(
-        {flag: partial(_slowest, "columns.py", flag, *arguments) for flag in flags}, progress, WORKER_REPEATS
-    )
+    runs = {flag: partial(_slowest, "columns.py", flag, *arguments) for flag in flags}
+    spent = _interleaved(runs | {"apart": partial(_two_at_once, runs["-w1"])}, progress, WORKER_REPEATS)
+    apart = median(_divided([2 * one for one in spent["-w1"]], spent.pop("apart")))
     words = rounds * WORKER_BATCHES * WORDS
     rate = ", ".join(f"{flag} {words / 1e6 / median(times):.3g}" for flag, times in spent.items())
-    return spent, f"{rate} million words/s"
+    return spent, f"{rate} million words/s; two processes that exchange nothing / one {apart:.3g}x"
 
 
 @bench("columns-bins")
@@ -178,6 +182,12 @@ def _divided(ours: list[float], theirs: list[float]) -> list[float]:
 
 def _slowest(program: str, *arguments: str) -> float:
     return max(float(line["seconds"]) for line in run_program(program, *arguments))
+
+
+def _two_at_once(run: Callable[[], float]) -> float:
+    """How long the slower of two takes."""
+    with ThreadPoolExecutor(2) as pool:
+        return max(pool.map(lambda _: run(), range(2)))
 
 
 def _columns(batches: list[pa.RecordBatch], bins: int | None = None) -> float:
