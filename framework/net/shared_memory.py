@@ -105,7 +105,7 @@ class Lent:
             self._placed[start] = start
         at = start
         for piece in body:
-            if in_room is None or self._address_of(piece) < 0:
+            if in_room is None or self._offset_of(piece) < 0:
                 self._memory[at : at + len(piece)] = piece
             at += len(piece)
         self._placed_bytes += size
@@ -135,13 +135,13 @@ class Lent:
         can be written between them."""
         starts, before = set[int](), 0
         for piece in body:
-            at = self._address_of(piece)
+            at = self._offset_of(piece)
             if at >= 0:
                 starts.add(at - before)
             before += len(piece)
         return starts.pop() if len(starts) == 1 else None
 
-    def _address_of(self, piece: Buffer) -> int:
+    def _offset_of(self, piece: Buffer) -> int:
         """Where a piece that knows its address is in this memory; -1 if it is not, or knows none."""
         at = getattr(piece, "address", 0) - self._address
         return at if 0 <= at < LENT_BYTES else -1

@@ -21,6 +21,9 @@ ROW_BYTES = 64
 ALIGNMENT = 8
 """Numbers are read where they are, by code that was compiled for numbers at such addresses."""
 
+PADDING = 8
+"""Arrow writes the buffers of a batch one behind the other, each brought to a multiple of so many bytes."""
+
 
 _OPTIONS = pa.ipc.IpcWriteOptions()
 """Without these, Arrow looks for them in the environment each time."""

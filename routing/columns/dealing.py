@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from framework.wire.columns import ALIGNMENT
+from framework.wire.columns import PADDING
 from routing.columns.compiled import kernel
 from routing.columns.gathering import gathered
 from routing.columns.keys import HASHES, byte_strings, sealed
@@ -93,7 +93,7 @@ class _Shelf:
         """The next buffer. So many bytes beyond it may be written to before the one behind it is."""
         if self._room is None:
             return pa.allocate_buffer(size + beyond)
-        start, self._next = self._next, self._next + _aligned(size)
+        start, self._next = self._next, self._next + _padded(size)
         return self._room.slice(start, size)
 
 
@@ -102,7 +102,7 @@ def _shelves(dealers: list[_Dealer], counts: list[int], width: int, room: Room) 
     if room is nowhere or not all(dealer.knows_sizes for dealer in dealers):
         return [_Shelf() for _ in counts]
     return [
-        _Shelf(room(part, _aligned(width * count) + sum(dealer.size(part) for dealer in dealers) + WORD))
+        _Shelf(room(part, _padded(width * count) + sum(dealer.size(part) for dealer in dealers) + WORD))
         for part, count in enumerate(counts)
     ]
 
@@ -134,7 +134,7 @@ class _Dealer:
     def size(self, part: int) -> int:
         """The bytes that a part takes."""
         count = self._counts[part]
-        return _aligned(4 * count + 4) + _aligned(self._sizes[part]) if self.is_text else _aligned(self._width * count)
+        return _padded(4 * count + 4) + _padded(self._sizes[part]) if self.is_text else _padded(self._width * count)
 
     def dealt(
         self, shelves: list[_Shelf], along: Array = NO_HASHES, hashed: Sequence[pa.Buffer] = ()
@@ -182,8 +182,8 @@ def _arrays(kind: pa.DataType, counts: list[int], buffers: list[pa.Buffer]) -> l
     return [pa.Array.from_buffers(kind, count, [None, buffer]) for count, buffer in zip(counts, buffers, strict=True)]
 
 
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
+def _padded(size: int) -> int:
+    return -(-size // PADDING) * PADDING
 
 
 def _addresses(buffers: Sequence[pa.Buffer]) -> list[int]:
