@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from framework.wire.columns import PADDING
-from routing.columns.compiled import kernel
+from routing.columns.compiled import inlined, kernel
 from routing.columns.gathering import gathered
 from routing.columns.keys import HASHES, byte_strings, sealed
 from routing.columns.memory import WORD, Array, address_of, copy_rest, load_before, load_i64, store
@@ -24,10 +24,14 @@ COMPARED_MAX = 8
 
 NO_HASHES = sealed(np.zeros(0, np.uint64))
 
+_AT_ONCE = 8192
+"""So many rows are counted for one part after the other while the processor has them near."""
+
 _CURSOR = 8
 """The words of a part's cursor: a cache line."""
 
 _HASHES = pa.field(HASHES, pa.uint64())
+_NO_OFFSETS = sealed(np.zeros(0, np.int32))
 
 Room: TypeAlias = Callable[[int, int], memoryview | None]
 """Where the part of this number, of so many bytes, had best be written: its buffers one behind the other, as on the
@@ -40,26 +44,35 @@ def nowhere(part: int, size: int) -> memoryview | None:
 
 
 def dealt(
-    batch: pa.RecordBatch, hashes: Array, part_of_row: Array, counts: list[int], room: Room = nowhere
+    batch: pa.RecordBatch, hashes: Array, part_of_row: Array, parts: int, room: Room = nowhere
 ) -> list[pa.RecordBatch]:
-    """The rows by their parts, of which each has so many; with a column of hashes before the others, if there are any.
+    """The rows by their parts, of which there are so many; with a column of hashes before the others, if there are any.
 
     Hashes go along with the first column of strings.
     """
-    dealers = [_Dealer(column, part_of_row, counts) for column in batch.columns]
-    shelves = _shelves(dealers, counts, 8 if len(hashes) else 0, room)
-    if not len(hashes):
-        columns = [dealer.dealt(shelves) for dealer in dealers]
-        return [pa.RecordBatch.from_arrays(list(arrays), schema=batch.schema) for arrays in zip(*columns, strict=True)]
-    hashed = [shelf.take(8 * count) for shelf, count in zip(shelves, counts, strict=True)]
-    waiting = hashes
-    columns = [_arrays(_HASHES.type, counts, hashed)]
+    dealers = [_dealer(column, part_of_row, parts) for column in batch.columns]
+    texts = [dealer for dealer in dealers if isinstance(dealer, _Strings)]
+    counts = texts[0].counts if texts else _tallied(_NO_OFFSETS, part_of_row, parts)[0]
+    if len(batch) in counts:
+        whole = batch.add_column(0, _HASHES, pa.array(hashes)) if len(hashes) else batch
+        return [whole if count else whole.slice(0, 0) for count in counts]
+    sizes = [[8 * count for count in counts]] if len(hashes) else []
+    firsts = []
     for dealer in dealers:
-        columns.append(dealer.dealt(shelves, waiting, hashed))
-        waiting = NO_HASHES if dealer.is_text else waiting
-    if len(waiting):
-        _scatter_numbers(hashes, part_of_row, _cursors(_addresses(hashed)))
-    schema = batch.schema.insert(0, _HASHES)
+        firsts.append(len(sizes))
+        sizes += dealer.sizes(counts)
+    if any(isinstance(dealer, _Others) for dealer in dealers):
+        room = nowhere
+    shelves = [_Shelf(part, sizes_of_part, room) for part, sizes_of_part in enumerate(zip(*sizes, strict=True))]
+    if texts and len(hashes):
+        texts[0].along = hashes
+    columns = [dealer.dealt(counts, shelves, first) for dealer, first in zip(dealers, firsts, strict=True)]
+    schema = batch.schema
+    if len(hashes):
+        if not texts:
+            _scatter_numbers(hashes, part_of_row, _cursors([(shelf.addresses[0],) for shelf in shelves]))
+        columns.insert(0, _arrays(_HASHES.type, counts, shelves, slice(0, 1)))
+        schema = schema.insert(0, _HASHES)
     return [pa.RecordBatch.from_arrays(list(arrays), schema=schema) for arrays in zip(*columns, strict=True)]
 
 
@@ -67,156 +80,180 @@ def with_keys(
     batch: pa.RecordBatch, name: str, keys: list[pa.DictionaryArray], part_of_row: Array
 ) -> list[pa.RecordBatch]:
     """The rows of a batch by the part that each is in; the column `name` is divided already."""
-    counts, names = [len(part) for part in keys], batch.schema.names
-    shelves = [_Shelf() for _ in counts]
-    columns = [keys if one == name else _Dealer(batch.column(one), part_of_row, counts).dealt(shelves) for one in names]
-    return [pa.RecordBatch.from_arrays(list(arrays), names) for arrays in zip(*columns, strict=True)]
+    if batch.num_columns == 1:
+        return [pa.RecordBatch.from_arrays([part], [name]) for part in keys]
+    index = batch.schema.get_field_index(name)
+    others = dealt(batch.remove_column(index), NO_HASHES, part_of_row, len(keys))
+    return [part.add_column(index, name, keys_of_part) for part, keys_of_part in zip(others, keys, strict=True)]
 
 
 def warm_up() -> None:
     """Compile now, before there are records that wait for it."""
     batch = pa.record_batch({"word": ["a", "b"], "number": np.zeros(2, np.int64)})
-    for others in (0, COMPARED_MAX):
-        dealt(batch, sealed(np.zeros(2, np.uint64)), np.arange(2, dtype=np.uint16), [1, 1] + [0] * others)
+    for parts in (2, COMPARED_MAX + 1):
+        dealt(batch, sealed(np.zeros(2, np.uint64)), np.arange(2, dtype=np.uint16), parts)
 
 
 class _Shelf:
-    """Where the buffers of a part go: one behind the other, as on the wire, if there is a room; else anywhere."""
+    """Where the buffers of a part are: one behind the other, as on the wire."""
 
-    __slots__ = ("_next", "_room")
+    __slots__ = ("addresses", "buffers")
 
-    def __init__(self, room: memoryview | None = None) -> None:
-        self._room = None if room is None else pa.py_buffer(room)
-        self._next = 0
-
-    def take(self, size: int, beyond: int = 0) -> pa.Buffer:
-        """The next buffer. So many bytes beyond it may be written to before the one behind it is."""
-        if self._room is None:
-            return pa.allocate_buffer(size + beyond)
-        start, self._next = self._next, self._next + _padded(size)
-        return self._room.slice(start, size)
+    def __init__(self, part: int, sizes: Sequence[int], room: Room) -> None:
+        starts = [0, *accumulate(map(_padded, sizes))]
+        whole = starts[-1] + WORD  # strings are written in whole words
+        memory = room(part, whole)
+        shelf = pa.allocate_buffer(whole) if memory is None else pa.py_buffer(memory)
+        first = shelf.address
+        self.addresses = [first + start for start in starts]
+        self.buffers = [shelf.slice(start, size) for start, size in zip(starts, sizes, strict=False)]
 
 
-def _shelves(dealers: list[_Dealer], counts: list[int], width: int, room: Room) -> list[_Shelf]:
-    """For each part; its rows have `width` bytes beside those of the dealers' columns."""
-    if room is nowhere or not all(dealer.knows_sizes for dealer in dealers):
-        return [_Shelf() for _ in counts]
-    return [
-        _Shelf(room(part, _padded(width * count) + sum(dealer.size(part) for dealer in dealers) + WORD))
-        for part, count in enumerate(counts)
-    ]
+class _Strings:
+    """A column of strings, none of them null, with offsets of 32 bits."""
+
+    __slots__ = ("_bytes", "_data", "_kind", "_offsets", "_part_of_row", "along", "counts")
+
+    def __init__(self, column: pa.Array, part_of_row: Array, parts: int) -> None:
+        self._kind = column.type
+        self._offsets, self._data = byte_strings(column)
+        self._part_of_row = part_of_row
+        self.counts, self._bytes = _tallied(self._offsets, part_of_row, parts)
+        self.along = NO_HASHES
+        """What is written to the first buffers of shelves meanwhile."""
+
+    def sizes(self, counts: list[int]) -> list[list[int]]:
+        """Of each of its buffers, in each part."""
+        return [[4 * count + 4 for count in counts], self._bytes]
+
+    def dealt(self, counts: list[int], shelves: list[_Shelf], first: int) -> list[pa.Array]:
+        """The values of each part, whose buffers are from the `first` on."""
+        cursors = _cursors([(at[first + 1], at[first], at[0]) for at in (shelf.addresses for shelf in shelves)])
+        _scatter_strings(self._offsets, self._data, self.along, self._part_of_row, cursors)
+        return _arrays(self._kind, counts, shelves, slice(first, first + 2))
 
 
-class _Dealer:
-    """Deals out the values of a column to parts."""
+class _Numbers:
+    """A column of values of one size, none of them null."""
 
-    __slots__ = ("_column", "_counts", "_part_of_row", "_sizes", "_strings", "_width", "is_text")
+    __slots__ = ("_kind", "_part_of_row", "_values")
 
-    def __init__(self, column: pa.Array, part_of_row: Array, counts: list[int]) -> None:
-        kind = column.type
+    def __init__(self, column: pa.Array, part_of_row: Array) -> None:
+        self._kind = column.type
+        self._part_of_row = part_of_row
+        width = column.type.bit_width // 8
+        self._values = sealed(np.frombuffer(column.buffers()[1], f"u{width}", len(column), column.offset * width))
+
+    def sizes(self, counts: list[int]) -> list[list[int]]:
+        """Of its buffer, in each part."""
+        return [[self._values.itemsize * count for count in counts]]
+
+    def dealt(self, counts: list[int], shelves: list[_Shelf], first: int) -> list[pa.Array]:
+        """The values of each part, whose buffer is the `first`."""
+        _scatter_numbers(self._values, self._part_of_row, _cursors([(shelf.addresses[first],) for shelf in shelves]))
+        return _arrays(self._kind, counts, shelves, slice(first, first + 1))
+
+
+class _Others:
+    """A column of other values: how much memory they take in each part is not known before they are there."""
+
+    __slots__ = ("_column", "_part_of_row")
+
+    def __init__(self, column: pa.Array, part_of_row: Array) -> None:
         self._column = column
         self._part_of_row = part_of_row
-        self._counts = counts
-        self._width = 0
-        self.is_text = bool(column.null_count == 0 and (pa.types.is_string(kind) or pa.types.is_binary(kind)))
-        """Whether it has strings, none of them null, with offsets of 32 bits."""
-        if self.is_text:
-            self._strings = byte_strings(column)
-            self._sizes = _measured(self._strings[0], part_of_row, len(counts))
-        elif column.null_count == 0 and (pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind)):
-            self._width = kind.bit_width // 8 if kind.bit_width in (8, 16, 32, 64) else 0
 
-    @property
-    def knows_sizes(self) -> bool:
-        """Whether it is known what parts take before they are there."""
-        return self.is_text or self._width > 0
+    def sizes(self, counts: list[int]) -> list[list[int]]:
+        """It has no buffers on shelves."""
+        return []
 
-    def size(self, part: int) -> int:
-        """The bytes that a part takes."""
-        count = self._counts[part]
-        return _padded(4 * count + 4) + _padded(self._sizes[part]) if self.is_text else _padded(self._width * count)
-
-    def dealt(
-        self, shelves: list[_Shelf], along: Array = NO_HASHES, hashed: Sequence[pa.Buffer] = ()
-    ) -> list[pa.Array]:
-        """The column's values by their parts; with strings, other words go `along`."""
-        counts = self._counts
-        if self.is_text:
-            return self._strings_dealt(shelves, along, hashed)
-        if self._width:
-            column, dtype = self._column, np.dtype(f"u{self._width}")
-            values = sealed(np.frombuffer(column.buffers()[1], dtype, len(column), column.offset * dtype.itemsize))
-            found = [shelf.take(self._width * count) for shelf, count in zip(shelves, counts, strict=True)]
-            _scatter_numbers(values, self._part_of_row, _cursors(_addresses(found)))
-            return _arrays(column.type, counts, found)
+    def dealt(self, counts: list[int], shelves: list[_Shelf], first: int) -> list[pa.Array]:
+        """The values of each part."""
         taken = gathered(self._column, np.argsort(self._part_of_row, kind="stable"))
         return [taken.slice(stop - count, count) for stop, count in zip(accumulate(counts), counts, strict=True)]
 
-    def _strings_dealt(self, shelves: list[_Shelf], along: Array, hashed: Sequence[pa.Buffer]) -> list[pa.Array]:
-        counts, kind = self._counts, self._column.type
-        ends, octets = [], []
-        for shelf, count, size in zip(shelves, counts, self._sizes, strict=True):
-            ends.append(shelf.take(4 * count + 4))
-            octets.append(shelf.take(size, WORD))
-        along_at = _addresses(hashed) if len(along) else [0] * len(counts)
-        offsets, data = self._strings
-        cursors = _cursors(_addresses(octets), _addresses(ends), along_at)
-        _scatter_strings(offsets, data, along, self._part_of_row, cursors)
-        return [
-            pa.Array.from_buffers(kind, count, [None, end, octet])
-            for count, end, octet in zip(counts, ends, octets, strict=True)
-        ]
+
+def _dealer(column: pa.Array, part_of_row: Array, parts: int) -> _Strings | _Numbers | _Others:
+    kind = column.type
+    if column.null_count == 0:
+        if pa.types.is_string(kind) or pa.types.is_binary(kind):
+            return _Strings(column, part_of_row, parts)
+        if (pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind)) and kind.bit_width in (8, 16, 32, 64):
+            return _Numbers(column, part_of_row)
+    return _Others(column, part_of_row)
 
 
-def _measured(offsets: Array, part_of_row: Array, parts: int) -> list[int]:
-    """How many bytes the strings of each part have."""
-    sizes = np.zeros(parts, np.int64)
+def _tallied(offsets: Array, part_of_row: Array, parts: int) -> tuple[list[int], list[int]]:
+    """How many rows each part has, and how many bytes their strings, if there are any."""
+    tally = np.zeros((2, parts), np.int64)
     if parts > COMPARED_MAX:
-        _measure(offsets, part_of_row, sizes)
+        _tally(offsets, part_of_row, tally)
     else:
-        _measure_compared(offsets, part_of_row, sizes)
-    return list(sizes.tolist())
+        _tally_compared(offsets, part_of_row, tally)
+    counts, sizes = tally.tolist()
+    return counts, sizes
 
 
-def _arrays(kind: pa.DataType, counts: list[int], buffers: list[pa.Buffer]) -> list[pa.Array]:
-    return [pa.Array.from_buffers(kind, count, [None, buffer]) for count, buffer in zip(counts, buffers, strict=True)]
+def _arrays(kind: pa.DataType, counts: list[int], shelves: list[_Shelf], buffers: slice) -> list[pa.Array]:
+    return [
+        pa.Array.from_buffers(kind, count, [None, *shelf.buffers[buffers]])
+        for shelf, count in zip(shelves, counts, strict=True)
+    ]
 
 
 def _padded(size: int) -> int:
     return -(-size // PADDING) * PADDING
 
 
-def _addresses(buffers: Sequence[pa.Buffer]) -> list[int]:
-    return [buffer.address for buffer in buffers]
-
-
-def _cursors(*columns: Sequence[int]) -> Array:
-    """For each part, a line: how many bytes and values were written to it, and what its loop needs to know of it."""
-    idle = (0,) * (_CURSOR - 2 - len(columns))
-    return np.array([(0, 0, *of_part, *idle) for of_part in zip(*columns, strict=True)])
+def _cursors(addresses: list[tuple[int, ...]]) -> Array:
+    """For each part, a line: how many bytes and values were written to it, and where they go."""
+    cursors = np.zeros((len(addresses), _CURSOR), np.int64)
+    cursors[:, 2 : 2 + len(addresses[0])] = addresses
+    return cursors
 
 
 @kernel
-def _measure(offsets, part_of_row, sizes):
-    """How many bytes the strings of each part have."""
-    start = np.int64(offsets[0])
+def _tally(offsets, part_of_row, tally):
+    """How many rows each part has, and how many bytes their strings."""
     for row in range(len(part_of_row)):
-        stop = np.int64(offsets[row + 1])
-        sizes[part_of_row[row]] += stop - start
-        start = stop
+        tally[0, part_of_row[row]] += 1
+    for row in range(len(offsets) - 1):
+        tally[1, part_of_row[row]] += np.int64(offsets[row + 1]) - np.int64(offsets[row])
 
 
 @kernel
-def _measure_compared(offsets, part_of_row, sizes):
-    """The same, part by part: to compare all rows at once is quicker than to add to one size after the other."""
-    rows, others = len(part_of_row), np.int64(0)
-    for part in range(1, len(sizes)):
-        size = np.int64(0)
-        for row in range(rows):
-            size += np.int64(offsets[row + 1] - offsets[row]) if part_of_row[row] == part else np.int64(0)
-        sizes[part] = size
-        others += size
-    sizes[0] = np.int64(offsets[rows]) - np.int64(offsets[0]) - others
+def _tally_compared(offsets, part_of_row, tally):
+    """The same, part by part: to compare all rows at once is quicker than to add to one number after the other, where
+    each has to wait for the one before. The first part has what the others have not."""
+    rows, parts = len(part_of_row), tally.shape[1]
+    for start in range(0, rows, _AT_ONCE):
+        stop = min(start + _AT_ONCE, rows)
+        some = part_of_row[start:stop]
+        ends = offsets[start : stop + 1]
+        for part in range(1, parts):
+            tally[0, part] += _count(some, np.uint16(part))
+            tally[1, part] += _size(ends, some, np.uint16(part))
+    tally[0, 0] = rows - tally[0, 1:].sum()
+    if len(offsets):
+        tally[1, 0] = np.int64(offsets[rows]) - np.int64(offsets[0]) - tally[1, 1:].sum()
+
+
+@inlined
+def _count(part_of_row, part):
+    """How many rows a part has, of fewer than 2 ** 16."""
+    count = np.uint16(0)
+    for row in range(len(part_of_row)):
+        count += np.uint16(part_of_row[row] == part)
+    return count
+
+
+@inlined
+def _size(offsets, part_of_row, part):
+    """How many bytes the strings of a part have."""
+    size = np.int32(0)
+    for row in range(len(offsets) - 1):
+        size += np.int32(offsets[row + 1] - offsets[row]) if part_of_row[row] == part else np.int32(0)
+    return size
 
 
 @kernel

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from routing.columns import dealing
 from routing.columns.compiled import kernel
-from routing.columns.dealing import COMPARED_MAX, NO_HASHES, Room, dealt, nowhere
+from routing.columns.dealing import NO_HASHES, Room, dealt, nowhere
 from routing.columns.keys import HASHES, sealed
 from routing.columns.memory import Array, empty
 
@@ -35,20 +35,12 @@ def divided(batch: pa.RecordBatch, hashes: Array, division: Division, room: Room
         batch = batch.remove_column(known)
     part_of_row = empty(len(hashes), np.uint16)
     _assign(sealed(hashes), division.shift, division.part_of_bin, part_of_row)
-    counts = _counted(part_of_row, division.parts)
-    if len(batch) in counts:
-        whole = batch.add_column(0, HASHES, pa.array(hashes))
-        return [whole if count else whole.slice(0, 0) for count in counts]
-    return dealt(batch, hashes, part_of_row, counts, room)
+    return dealt(batch, hashes, part_of_row, division.parts, room)
 
 
 def divided_by(batch: pa.RecordBatch, part_of_row: Array, parts: int) -> list[pa.RecordBatch]:
     """The rows of a batch by the part that each names."""
-    part_of_row = part_of_row.astype(np.uint16)
-    counts = _counted(part_of_row, parts)
-    if len(batch) in counts:
-        return [batch if count else batch.slice(0, 0) for count in counts]
-    return dealt(batch, NO_HASHES, part_of_row, counts)
+    return dealt(batch, NO_HASHES, part_of_row.astype(np.uint16), parts)
 
 
 def part_of_bin(owners: Sequence[int], among: Sequence[int]) -> Array:
@@ -61,15 +53,6 @@ def warm_up() -> None:
     """Compile now, before there are records that wait for it."""
     _assign(NO_HASHES, WHOLE.shift, WHOLE.part_of_bin, np.zeros(0, np.uint16))
     dealing.warm_up()
-
-
-def _counted(part_of_row: Array, parts: int) -> list[int]:
-    """How many rows each part has. To compare all rows at once takes a tenth of the time of counting them one by one,
-    where each has to wait for the one before."""
-    if parts > COMPARED_MAX:
-        return list(np.bincount(part_of_row, minlength=parts).tolist())
-    counts = [int(np.count_nonzero(part_of_row == part)) for part in range(1, parts)]
-    return [len(part_of_row) - sum(counts), *counts]
 
 
 @kernel
