@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 class WorkerChannel:
     """One edge of the dataflow graph on one worker."""
 
-    __slots__ = ("_number", "_owner", "_receiver", "_sender", "deliver")
+    __slots__ = ("_number", "_owner", "_receiver", "_where", "deliver")
 
     def __init__(self, owner: Stepping, number: int, handle: InputHandle, sender: str) -> None:
         self._owner = owner
         self._number = number
-        self._sender = sender
+        self._where = f"operator {sender!r}"
         self._receiver = handle.operator_name
         self.deliver = handle.push
 
@@ -45,4 +45,4 @@ class WorkerChannel:
 
     def send(self, peer: WorkerId, time: Time, container: Container) -> None:
         """Hand a container to the receiver on another worker."""
-        self._owner.send_data(self._number, peer, time, container, self._sender)
+        self._owner.send_data(self._number, peer, time, container, self._where)

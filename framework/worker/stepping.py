@@ -176,11 +176,11 @@ class Stepping:
 
     # What goes out
 
-    def send_data(self, channel: int, peer: WorkerId, time: Time, container: Container, sender: str) -> None:
-        """Send a container to another worker."""
+    def send_data(self, channel: int, peer: WorkerId, time: Time, container: Container, where: str) -> None:
+        """Send a container to another worker; `where` is who it is from."""
         if self.rescaling.joining:
             raise GraphError(f"worker {self.id} has not joined yet; call worker.bootstrap() before it sends records")
-        self.transport.send(peer, Data(channel, time, container), where=f"operator {sender!r}")
+        self.transport.send(peer, Data(channel, time, container), where)
         if self.events.listening:
             self.events.emit(MessageSent(channel, peer, len(container)))
 

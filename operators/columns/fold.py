@@ -59,7 +59,8 @@ class CompiledFold:
                 casts = [Field(field.name, field.type).cast if is_number(field.type) else "" for field in output]
                 function = Rewriter(self._source, [field.cast for field in state], casts, len(key.columns)).rewrite()
             self._shape = Shape(key, values, state, output, function, per_epoch)
-            self._outputs = self._declared()
+            self._dtypes = [np.dtype(field.dtype) for field in self._declared()]
+            """Of the columns of outputs that are not the key's."""
             names, echoes = key.names, function.echoes
             self._columns = [
                 (names[echoes[index]] if index in echoes else None, field.type) for index, field in enumerate(output)
@@ -104,7 +105,7 @@ class CompiledFold:
             outs, rows, given = self._outs, self._rows, self._given
         else:
             capacity = len(batch) * fold.outputs_max
-            outs = tuple([empty(capacity, field.dtype) for field in self._outputs])
+            outs = tuple([empty(capacity, dtype) for dtype in self._dtypes])
             rows, given = _NO_ROWS if fold.always_one else empty(capacity, np.int64), _NOT_GIVEN
         progress = np.array([0, self._count if self._shape.per_epoch else 0])
         values = tuple(self._numbers(batch, field) for field in self._shape.values)
@@ -135,11 +136,11 @@ class CompiledFold:
     def finish_epoch(self, table: Table) -> pa.RecordBatch:
         """The last output of each key that had one in this epoch; another epoch begins."""
         key, echoes = self._shape.key, self._shape.fold.echoes
-        given, entries = self._given[: self._count], self._rows[: self._count]
+        given, entries = np.flatnonzero(self._given[: self._count]), self._rows[: self._count]
         columns = key.restored(*table.gather(entries[given])) if echoes else []
         stored = iter(self._outs)
         arrays = [
-            columns[echoes[index]] if index in echoes else _column(next(stored)[: self._count][given], field.type)
+            columns[echoes[index]] if index in echoes else _column(next(stored)[given], len(given), field.type)
             for index, field in enumerate(self._shape.output)
         ]
         gone = entries[table.words(entries, len(self._shape.state)).view(np.int64) < 0]
@@ -151,7 +152,7 @@ class CompiledFold:
     def _start_epoch(self, capacity: int) -> None:
         self._count = 0
         capacity = capacity if self._shape.per_epoch else 0
-        self._outs = tuple(np.empty(capacity, field.dtype) for field in self._outputs)
+        self._outs = tuple(np.empty(capacity, dtype) for dtype in self._dtypes)
         self._rows, self._given = np.empty(capacity, np.int64), np.empty(capacity, np.bool_)
 
     def _grow_epoch(self) -> tuple[tuple[Array, ...], Array, Array]:
@@ -177,7 +178,7 @@ class CompiledFold:
         stored = iter(outs)
         for echo, kind in self._columns:
             if echo is None:
-                arrays.append(_column(next(stored)[:count], kind))
+                arrays.append(_column(next(stored), count, kind))
             else:
                 column = batch.column(echo)
                 arrays.append(decoded(column if taken is None else gathered(column, taken), kind))
@@ -240,10 +241,11 @@ def _array(column: pa.Array) -> Array:
     return sealed(wide.to_numpy(zero_copy_only=False))
 
 
-def _column(values: Array, kind: pa.DataType) -> pa.Array:
+def _column(values: Array, count: int, kind: pa.DataType) -> pa.Array:
+    """The first so many values."""
     if kind in _AS_STORED:
-        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
-    return pa.array(values).cast(kind)
+        return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(values)])
+    return pa.array(values[:count]).cast(kind)
 
 
 _AS_STORED = (pa.int64(), pa.float64())

@@ -117,6 +117,20 @@ class KeyColumn:
             out[nulls_of(array)] = hashing.HASH_OF_NONE
         return out
 
+    def is_coded(self, array: pa.Array) -> bool:
+        """Whether these are strings in a dictionary that is worth looking at as a whole."""
+        if not pa.types.is_dictionary(array.type) or self.kind != "bytes":
+            return False
+        worth_it = 0 < len(array.dictionary) <= len(array)
+        return worth_it and not array.null_count and not array.dictionary.null_count
+
+    def octets(self, array: pa.Array) -> tuple[Array, Array, Array]:
+        """The offsets and the bytes of each value, and which are null, if any is."""
+        nulls = nulls_of(array) if array.null_count else _NONE
+        if self.kind == "bytes":
+            return *byte_strings(array), nulls
+        return sealed(np.arange(0, 8 * len(array) + 8, 8)), words_of(array).view(np.uint8), nulls
+
     def array(self, part: packing.Part) -> pa.Array:
         """The values that have these bytes, as they are stored."""
         validity = packing.validity(part.nulls)
@@ -186,12 +200,16 @@ class KeyColumns:
 
     def keys(self, batch: pa.RecordBatch) -> Keys:
         """The keys of a batch. They refer to its buffers where they can. Those of a dictionary are there once."""
-        arrays = [batch.column(column.name) for column in self.columns]
-        if self._is_coded(arrays):
-            return self.keys_of_dictionary(arrays[0])
-        plain = [column.plain(array) for column, array in zip(self.columns, arrays, strict=True)]
         known = _known_hashes(batch)
-        return Keys(sealed(self._hashes(plain)) if known is None else known, *self._bytes(plain))
+        if len(self.columns) > 1:
+            plain = [column.plain(batch.column(column.name)) for column in self.columns]
+            return Keys(sealed(self._hashes(plain)) if known is None else known, *self._packed(plain))
+        [column] = self.columns
+        array = batch.column(column.name)
+        if column.is_coded(array):
+            return self.keys_of_dictionary(array)
+        array = column.plain(array)
+        return Keys(sealed(column.hashes(array)) if known is None else known, *column.octets(array))
 
     def keys_of_dictionary(self, array: pa.DictionaryArray) -> Keys:
         """The keys of rows that have them in a dictionary, without nulls."""
@@ -209,14 +227,6 @@ class KeyColumns:
         arrays = self._arrays(offsets, data, nulls)
         return [column.restored(array) for column, array in zip(self.columns, arrays, strict=True)]
 
-    def _is_coded(self, arrays: list[pa.Array]) -> bool:
-        """Whether the key is one column, of strings in a dictionary that is worth looking at as a whole."""
-        array = arrays[0]
-        if not pa.types.is_dictionary(array.type) or len(arrays) > 1 or self.columns[0].kind != "bytes":
-            return False
-        worth_it = 0 < len(array.dictionary) <= len(array)
-        return worth_it and not array.null_count and not array.dictionary.null_count
-
     def _hashes(self, arrays: list[pa.Array]) -> Array:
         each = [column.hashes(array) for column, array in zip(self.columns, arrays, strict=True)]
         if len(each) == 1:
@@ -225,13 +235,8 @@ class KeyColumns:
         hashing.hash_tuples(np.stack(each, axis=1), out)
         return out
 
-    def _bytes(self, arrays: list[pa.Array]) -> tuple[Array, Array, Array]:
-        if len(arrays) == 1:
-            [array] = arrays
-            nulls = nulls_of(array) if array.null_count else _NONE
-            if self.columns[0].kind == "bytes":
-                return *byte_strings(array), nulls
-            return sealed(np.arange(0, 8 * len(array) + 8, 8)), words_of(array).view(np.uint8), nulls
+    def _packed(self, arrays: list[pa.Array]) -> tuple[Array, Array, Array]:
+        """The offsets and the bytes of each key of several columns, none of which is null as a whole."""
         parts = []
         for column, array in zip(self.columns, arrays, strict=True):
             if column.kind == "bytes":

@@ -161,8 +161,9 @@ class Table:
         if not len(self._next):
             self._next = cleared(2 * len(self._slots))
         ready = min(len(self._next), len(self._next) * since // most)
-        self._next[self._ready : ready : _TOUCHED] = 0
-        self._ready = max(ready, self._ready)
+        if ready > self._ready:
+            self._next[self._ready : ready : _TOUCHED] = 0
+            self._ready = ready
 
     def warm_up(self) -> None:
         """Compile what `settle` and `entries` call; the rest is called by whoever tries a key out."""
