@@ -19,14 +19,16 @@ from typing import Any
 
 from framework.errors import ProtocolError
 from framework.wire.codec import Buffer
+from framework.wire.framing import FRAME_BYTES_MAX
 from framework.wire.lending import TOKEN_BYTES, Blocks, Offer, Placed, Returned
 from framework.wire.messages import Body
 
-LENT_BYTES = 32 * 1024 * 1024
-"""What an end of a link lends. The system gives it out as it is used."""
+UNREAD_BYTES_MAX = 2 * FRAME_BYTES_MAX
+"""When the other end has not come to more than this, sources pause. With less, a few large batches would have them wait
+for an end that is not behind: while it works on one, another should be there."""
 
-UNREAD_BYTES_MAX = 12 * 1024 * 1024
-"""When the other end has not come to more than this of it, sources pause. What it has come to, it may keep."""
+LENT_BYTES = 2 * UNREAD_BYTES_MAX
+"""What an end of a link lends: the other end may keep what it has come to. The system gives it out as it is used."""
 
 UNTOLD_BYTES_MAX, UNTOLD_BLOCKS_MAX = 1024 * 1024, 16
 """So much is read, or so many blocks are no more needed, before the lender is told, unless something else is said."""

@@ -29,7 +29,7 @@ WORKER_REPEATS = 3
 ROW_BATCHES = 8
 LINES_M_PER_S, SKETCH_M_PER_S = 16.0, 1 / (1 / 60 + 1 / 150)
 """What is asked of lines on the machine that the bar was set for, and what the sketch does there."""
-WORKER_BATCHES, ROUNDS = 160, 3
+WORKER_BATCHES, ROUNDS = 80, 3
 """So that two workers take more than a second, of which their beginning and end are little."""
 MIGRATION_KEYS, MIGRATION_BINS = 10_000_000, 1024
 MIGRATIONS = 3

@@ -140,7 +140,8 @@ def test_a_block_comes_back_when_nothing_refers_to_it(link: tuple[Endpoint, Far]
     assert borrowed.tell() == Returned(placed.size, (placed.start,))
 
 
-def test_what_was_returned_is_used_again(link: tuple[Endpoint, Far]) -> None:
+def test_what_was_returned_is_used_again(link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_memory, "LENT_BYTES", 32 * 1024 * 1024)
     endpoint, far = link
     accepted(endpoint, far)
     total = 0
@@ -201,7 +202,10 @@ def test_what_was_written_to_a_room_stays_there(link: tuple[Endpoint, Far], monk
     assert message.container["n0"][0].as_py() == 7  # type: ignore[index]
 
 
-def test_a_room_is_free_again_when_its_body_was_returned_or_when_nothing_was_sent(link: tuple[Endpoint, Far]) -> None:
+def test_a_room_is_free_again_when_its_body_was_returned_or_when_nothing_was_sent(
+    link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_memory, "LENT_BYTES", 32 * 1024 * 1024)
     endpoint, far = link
     borrowed = accepted(endpoint, far)
     numbers, total = np.arange(400_000), 0
