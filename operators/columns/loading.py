@@ -68,7 +68,7 @@ def load_kernels() -> None:
     lines = pa.record_batch({"line": pa.array([], pa.string())})
     words = split_words("line")(lines)
     key = KeyColumns.of(words.schema, "word", "a first use")
-    warm_up()
+    warm_up(key)
     Encoder.of(key)
     text = "@inlined\ndef fold(key, value, state):\n    return 1, True, (state,), (None,)\n"
     state = numbers(pa.schema({"total": pa.int64()}), "state")

@@ -198,6 +198,15 @@ class KeyColumns:
             return known
         return self._hashes([column.plain(batch.column(column.name)) for column in self.columns])
 
+    def strings_to_hash(self, batch: pa.RecordBatch) -> tuple[Array, Array, np.uint64] | None:
+        """If the key of a batch is one string, never null and not hashed yet: the offsets and the bytes, and the seed
+        of their hashes."""
+        [column, *others] = self.columns
+        if others or column.kind != "bytes" or batch.schema.get_field_index(HASHES) >= 0:
+            return None
+        array = column.plain(batch.column(column.name))
+        return None if array.null_count else (*byte_strings(array), np.uint64(column.seed))
+
     def keys(self, batch: pa.RecordBatch) -> Keys:
         """The keys of a batch. They refer to its buffers where they can. Those of a dictionary are there once."""
         known = _known_hashes(batch)

@@ -121,7 +121,7 @@ class _Divider:
         self._key = keying.key
         self._owners: Sequence[WorkerId] = ()
         self._encoder = Encoder.of(self._key) if keying.dictionaries else None
-        warm_up()
+        warm_up(self._key)
 
     def __call__(self, channel: Channel, time: Time, batch: Any, owners: Sequence[WorkerId]) -> None:
         if owners is not self._owners:
@@ -132,7 +132,7 @@ class _Divider:
             worker = self._workers[part]
             return None if worker == channel.worker else channel.room(worker, size)
 
-        parts = self._with_dictionaries(batch) or divided(batch, self._key.hashes(batch), self._division, room)
+        parts = self._with_dictionaries(batch) or divided(batch, self._key, self._division, room)
         for worker, part in zip(self._workers, parts, strict=True):
             if len(part):
                 deliver(channel, worker, time, part)

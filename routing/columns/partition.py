@@ -11,7 +11,8 @@ import pyarrow as pa
 from routing.columns import dealing
 from routing.columns.compiled import kernel
 from routing.columns.dealing import NO_HASHES, Room, dealt, nowhere
-from routing.columns.keys import HASHES, sealed
+from routing.columns.hashing import hash_bytes
+from routing.columns.keys import HASHES, KeyColumns, sealed
 from routing.columns.memory import Array, empty
 
 
@@ -27,14 +28,25 @@ class Division:
 WHOLE = Division(64, np.zeros(1, np.uint16), 1)
 """All rows stay together."""
 
+_AT_ONCE = 4096
+"""So many keys are hashed before their parts are looked up, while the processor has the hashes near."""
 
-def divided(batch: pa.RecordBatch, hashes: Array, division: Division, room: Room = nowhere) -> list[pa.RecordBatch]:
-    """The rows of a batch by the part that their bin is in, each part in their order, with a column of their hashes."""
+
+def divided(batch: pa.RecordBatch, key: KeyColumns, division: Division, room: Room = nowhere) -> list[pa.RecordBatch]:
+    """The rows of a batch by the part that the bin of their key is in, each part in their order, with a column of the
+    keys' hashes."""
+    part_of_row, where = empty(len(batch), np.uint16), (division.shift, division.part_of_bin)
+    strings = key.strings_to_hash(batch)
+    if strings is None:
+        hashes = sealed(key.hashes(batch))
+        _assign(hashes, *where, part_of_row)
+    else:
+        fresh = empty(len(batch), np.uint64)
+        _hash_and_assign(*strings, fresh, *where, part_of_row)
+        hashes = sealed(fresh)
     known = batch.schema.get_field_index(HASHES)
     if known >= 0:
         batch = batch.remove_column(known)
-    part_of_row = empty(len(hashes), np.uint16)
-    _assign(sealed(hashes), division.shift, division.part_of_bin, part_of_row)
     return dealt(batch, hashes, part_of_row, division.parts, room)
 
 
@@ -49,9 +61,11 @@ def part_of_bin(owners: Sequence[int], among: Sequence[int]) -> Array:
     return np.array([index[owner] for owner in owners], np.uint16)
 
 
-def warm_up() -> None:
+def warm_up(key: KeyColumns) -> None:
     """Compile now, before there are records that wait for it."""
-    _assign(NO_HASHES, WHOLE.shift, WHOLE.part_of_bin, np.zeros(0, np.uint16))
+    none = pa.RecordBatch.from_pylist([], schema=key.schema)
+    for batch in (none, none.add_column(0, HASHES, pa.array([], pa.uint64()))):
+        divided(batch, key, WHOLE)
     dealing.warm_up()
 
 
@@ -61,3 +75,12 @@ def _assign(hashes, shift, part_of_bin, part_of_row):
     single = shift >= 64
     for row in range(len(hashes)):
         part_of_row[row] = part_of_bin[np.uint64(0) if single else hashes[row] >> np.uint64(shift)]
+
+
+@kernel
+def _hash_and_assign(offsets, data, seed, hashes, shift, part_of_bin, part_of_row):
+    """The hash and the part of each row whose key is a string."""
+    for start in range(0, len(hashes), _AT_ONCE):
+        stop = min(start + _AT_ONCE, len(hashes))
+        hash_bytes(offsets[start : stop + 1], data, seed, hashes[start:stop])
+        _assign(hashes[start:stop], shift, part_of_bin, part_of_row[start:stop])

@@ -141,7 +141,7 @@ def joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 def divided_and_put_together(key: KeyColumns, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """What two owners receive, one after the other."""
     owners = pa.array([0, 1, 0, 1], pa.uint16()).to_numpy()
-    parts = [divided(batch, key.hashes(batch), Division(BINS.shift, owners, 2)) for batch in batches]
+    parts = [divided(batch, key, Division(BINS.shift, owners, 2)) for batch in batches]
     return [part for owner in (0, 1) for part in (of_batch[owner] for of_batch in parts)]
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framework.wire.container import encode_container
-from routing.columns.keys import HASHES
+from routing.columns.keys import HASHES, KeyColumns
 from routing.columns.partition import Division, divided, divided_by
 
 PARTS = 3
@@ -53,6 +53,10 @@ def batches(draw: st.DrawFn) -> pa.RecordBatch:
     return whole.slice(start)
 
 
+def key_of(batch: pa.RecordBatch) -> KeyColumns:
+    return KeyColumns.of(batch.schema, batch.schema.names[0], "the test")
+
+
 def _is_dictionary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind))
 
@@ -66,8 +70,9 @@ def test_each_part_has_its_rows_in_their_order(batch: pa.RecordBatch, seed: int)
         [row for row, own in zip(batch.to_pylist(), parts, strict=True) if own == part] for part in range(PARTS)
     ]
     division = Division(62, owners, PARTS)
-    by_bin = divided(batch, hashes, division)
-    in_rooms = divided(batch, hashes, division, lambda part, size: memoryview(bytearray(size)))
+    key, hashed = key_of(batch), batch.append_column(HASHES, pa.array(hashes))
+    by_bin = divided(hashed, key, division)
+    in_rooms = divided(hashed, key, division, lambda part, size: memoryview(bytearray(size)))
     by_row = divided_by(batch, parts.astype(np.int64), PARTS)
     assert [part.drop_columns([HASHES]).to_pylist() for part in by_bin] == expected
     assert [part[HASHES].to_pylist() for part in by_bin] == [hashes[parts == part].tolist() for part in range(PARTS)]
@@ -79,6 +84,25 @@ def test_each_part_has_its_rows_in_their_order(batch: pa.RecordBatch, seed: int)
     for part in by_row:
         part.validate(full=True)
         assert part.schema == batch.schema
+
+
+@given(batch=batches())
+def test_keys_are_hashed_while_they_are_divided_or_before_with_the_same_outcome(batch: pa.RecordBatch):
+    key, division = key_of(batch), Division(62, np.array([0, 2, 1, 2], np.uint16), PARTS)
+    hashed = batch.append_column(HASHES, pa.array(key.hashes(batch)))
+    assert divided(batch, key, division) == divided(hashed, key, division)
+
+
+def test_a_batch_is_hashed_piece_by_piece_to_its_end():
+    """Of which the last is shorter than the others."""
+    batch = pa.record_batch({"word": [f"{row:x}" for row in range(3 * 4096 + 5)]})
+    key, division = key_of(batch), Division(62, np.array([0, 2, 1, 2], np.uint16), PARTS)
+    parts = divided(batch, key, division)
+    assert sum(map(len, parts)) == len(batch)
+    for number, part in enumerate(parts):
+        hashes = key.hashes(part.select(["word"]))
+        assert part[HASHES].to_pylist() == hashes.tolist()
+        assert set(division.part_of_bin[hashes >> np.uint64(62)].tolist()) == {number}
 
 
 @pytest.mark.parametrize("parts", [2, 3, 20])
@@ -94,7 +118,8 @@ def test_what_is_written_to_a_room_lies_there_as_on_the_wire(parts: int):
         return rooms[part]
 
     hashes = np.random.default_rng(parts).integers(0, 2**64, 1000, np.uint64)
-    for number, part in enumerate(divided(batch, hashes, division, room)):
+    hashed = batch.append_column(HASHES, pa.array(hashes))
+    for number, part in enumerate(divided(hashed, key_of(batch), division, room)):
         _, pieces = encode_container(part)
         there = pa.py_buffer(rooms[number]).address
         starts, before = set(), 0
