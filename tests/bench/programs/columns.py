@@ -21,9 +21,8 @@ from tests.bench.words import word_batches
 AHEAD = 4
 """So many epochs are under way."""
 
-WORDS = 2**20
-"""In a batch: as many rows as Arrow writes to a row group of Parquet. That is some tens of milliseconds of work, beside
-which what a batch costs in Python, whatever its size, is little."""
+WORDS = 2**19
+"""In a batch: several milliseconds of work, beside which what a batch costs in Python, whatever its size, is little."""
 
 
 def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
