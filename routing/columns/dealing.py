@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,15 +17,30 @@ from framework.wire.columns import PADDING
 from routing.columns.compiled import inlined, kernel
 from routing.columns.gathering import gathered
 from routing.columns.keys import HASHES, byte_strings, sealed
-from routing.columns.memory import WORD, Array, address_of, copy_rest, load_before, load_i64, store
+from routing.columns.memory import (
+    WORD,
+    Array,
+    address_of,
+    copy_rest,
+    load_before,
+    load_i64,
+    prefetch_to_write,
+    store,
+)
 
 COMPARED_MAX = 8
 """Rows of so few parts are counted part by part."""
 
 NO_HASHES = sealed(np.zeros(0, np.uint64))
 
-_AT_ONCE = 8192
-"""So many rows are counted for one part after the other while the processor has them near."""
+AT_ONCE = 4096
+"""So many rows are gone through several times before the next ones are, while the processor has them near."""
+
+_FORESEEN_MAX = 4
+"""Strings of so few parts are written as soon without asking for memory beforehand."""
+
+_AHEAD_BYTES = 128
+"""So far ahead of what is written memory is asked for: two cache lines."""
 
 _CURSOR = 8
 """The words of a part's cursor: a cache line."""
@@ -129,7 +144,8 @@ class _Strings:
     def dealt(self, counts: list[int], shelves: list[_Shelf], first: int) -> list[pa.Array]:
         """The values of each part, whose buffers are from the `first` on."""
         cursors = _cursors([(at[first + 1], at[first], at[0]) for at in (shelf.addresses for shelf in shelves)])
-        _scatter_strings(self._offsets, self._data, self.along, self._part_of_row, cursors)
+        scatter = _scatter_strings if len(shelves) <= _FORESEEN_MAX else _scatter_strings_widely
+        scatter(self._offsets, self._data, self.along, self._part_of_row, cursors)
         return _arrays(self._kind, counts, shelves, slice(first, first + 2))
 
 
@@ -226,8 +242,8 @@ def _tally_compared(offsets, part_of_row, tally):
     """The same, part by part: to compare all rows at once is quicker than to add to one number after the other, where
     each has to wait for the one before. The first part has what the others have not."""
     rows, parts = len(part_of_row), tally.shape[1]
-    for start in range(0, rows, _AT_ONCE):
-        stop = min(start + _AT_ONCE, rows)
+    for start in range(0, rows, AT_ONCE):
+        stop = min(start + AT_ONCE, rows)
         some = part_of_row[start:stop]
         ends = offsets[start : stop + 1]
         for part in range(1, parts):
@@ -256,32 +272,46 @@ def _size(offsets, part_of_row, part):
     return size
 
 
-@kernel
-def _scatter_strings(offsets, data, along, part_of_row, cursors):
-    """Write each string behind those of its part, and its end, and the word that goes along with it, if any does.
+def _scattering_strings(ask: bool) -> Any:
+    """What writes each string behind those of its part, and its end, and the word that goes along with it, if any does.
 
     Whole words are copied: the next string is written over what is too much, and behind the last there is room for it.
     """
-    begin, start, at = address_of(data), np.int64(offsets[0]), address_of(cursors)
-    end, some_along = begin + len(data), len(along) > 0
-    for part in range(len(cursors)):
-        store(cursors[part, 3], np.int32(0))
-    for index in range(len(part_of_row)):
-        row = np.uint64(index)  # which cannot be negative, and need not be looked at for that
-        stop, cursor = np.int64(offsets[row + np.uint64(1)]), at + 8 * _CURSOR * np.int64(part_of_row[row])
-        size = stop - start
-        written, count = load_i64(cursor), load_i64(cursor + 8)
-        target = load_i64(cursor + 16) + written
-        store(target, load_before(begin + start, end))
-        if size > 8:
-            copy_rest(target, begin + start, size, end)
-        start = stop
-        written += size
-        store(cursor, written)
-        store(cursor + 8, count + 1)
-        store(load_i64(cursor + 24) + 4 * count + 4, np.int32(written))
-        if some_along:
-            store(load_i64(cursor + 32) + 8 * count, along[row])
+
+    @kernel
+    def scatter(offsets, data, along, part_of_row, cursors):
+        begin, start, at = address_of(data), np.int64(offsets[0]), address_of(cursors)
+        end, some_along = begin + len(data), len(along) > 0
+        for part in range(len(cursors)):
+            store(cursors[part, 3], np.int32(0))
+        for index in range(len(part_of_row)):
+            row = np.uint64(index)  # which cannot be negative, and need not be looked at for that
+            stop, cursor = np.int64(offsets[row + np.uint64(1)]), at + 8 * _CURSOR * np.int64(part_of_row[row])
+            size = stop - start
+            written, count = load_i64(cursor), load_i64(cursor + 8)
+            target = load_i64(cursor + 16) + written
+            store(target, load_before(begin + start, end))
+            if size > 8:
+                copy_rest(target, begin + start, size, end)
+            start = stop
+            written += size
+            store(cursor, written)
+            store(cursor + 8, count + 1)
+            target_of_end = load_i64(cursor + 24) + 4 * count + 4
+            store(target_of_end, np.int32(written))
+            if ask:
+                prefetch_to_write(target + _AHEAD_BYTES)
+                prefetch_to_write(target_of_end + _AHEAD_BYTES)
+            if some_along:
+                target_along = load_i64(cursor + 32) + 8 * count
+                store(target_along, along[row])
+                if ask:
+                    prefetch_to_write(target_along + _AHEAD_BYTES)
+
+    return scatter
+
+
+_scatter_strings, _scatter_strings_widely = _scattering_strings(ask=False), _scattering_strings(ask=True)
 
 
 @kernel
@@ -290,5 +320,7 @@ def _scatter_numbers(values, part_of_row, cursors):
     for row in range(len(values)):
         cursor = at + 8 * _CURSOR * np.int64(part_of_row[row])
         written = load_i64(cursor)
-        store(load_i64(cursor + 16) + written, values[row])
+        target = load_i64(cursor + 16) + written
+        store(target, values[row])
         store(cursor, written + size)
+        prefetch_to_write(target + _AHEAD_BYTES)

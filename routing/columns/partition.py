@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from routing.columns import dealing
 from routing.columns.compiled import kernel
-from routing.columns.dealing import NO_HASHES, Room, dealt, nowhere
+from routing.columns.dealing import AT_ONCE, NO_HASHES, Room, dealt, nowhere
 from routing.columns.hashing import hash_bytes
 from routing.columns.keys import HASHES, KeyColumns, sealed
 from routing.columns.memory import Array, empty
@@ -27,9 +27,6 @@ class Division:
 
 WHOLE = Division(64, np.zeros(1, np.uint16), 1)
 """All rows stay together."""
-
-_AT_ONCE = 4096
-"""So many keys are hashed before their parts are looked up, while the processor has the hashes near."""
 
 
 def divided(batch: pa.RecordBatch, key: KeyColumns, division: Division, room: Room = nowhere) -> list[pa.RecordBatch]:
@@ -80,7 +77,7 @@ def _assign(hashes, shift, part_of_bin, part_of_row):
 @kernel
 def _hash_and_assign(offsets, data, seed, hashes, shift, part_of_bin, part_of_row):
     """The hash and the part of each row whose key is a string."""
-    for start in range(0, len(hashes), _AT_ONCE):
-        stop = min(start + _AT_ONCE, len(hashes))
+    for start in range(0, len(hashes), AT_ONCE):
+        stop = min(start + AT_ONCE, len(hashes))
         hash_bytes(offsets[start : stop + 1], data, seed, hashes[start:stop])
         _assign(hashes[start:stop], shift, part_of_bin, part_of_row[start:stop])

@@ -14,10 +14,12 @@ import pyarrow as pa
 from operators import Input, Probe, Worker, execute
 from operators import empty as empty_stream
 from operators.columns import ColumnInput, split_words
+from routing.bins import Bins
 from routing.columns.compiled import kernel
 from routing.columns.hashing import hash_bytes
-from routing.columns.keys import byte_strings
+from routing.columns.keys import KeyColumns, byte_strings
 from routing.columns.memory import empty
+from routing.columns.partition import Division, divided
 from routing.hashing import STR_SEED
 from tests.bench.harness import Bar, Progress, bench, seconds
 from tests.bench.programs import run_program
@@ -125,6 +127,19 @@ def columns_bins(progress: Progress) -> Iterator[Bar]:
     )
     yield Bar.of("columns, 4096 bins / 16 bins, throughput", _divided(times["16"], times["4096"]), ">=", 0.85)
     yield Bar.of("columns, 256 bins / fixed by hash, throughput", _divided(times["fixed"], times["256"]), ">=", 0.9)
+    words = word_batches(1_000_000, WORKER_BATCHES, words=WORDS)
+    runs = {f"{parts}": partial(seconds, partial(_deal, words, parts)) for parts in (2, 32)}
+    times = _interleaved(runs, progress)
+    name = "columns, dealt out to 32 workers / to 2, throughput"
+    yield Bar.of(name, _divided(times["2"], times["32"]), ">=", 0.7)
+
+
+def _deal(words: Sequence[pa.RecordBatch], parts: int) -> None:
+    bins = Bins(256)
+    key = KeyColumns.of(words[0].schema, "word", "the bench")
+    division = Division(bins.shift, (np.arange(bins.count) % parts).astype(np.uint16), parts)
+    for batch in words:
+        divided(batch, key, division)
 
 
 @bench("columns-migration")

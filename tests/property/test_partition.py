@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framework.wire.container import encode_container
+from routing.columns.dealing import AT_ONCE
 from routing.columns.keys import HASHES, KeyColumns
 from routing.columns.partition import Division, divided, divided_by
 
@@ -61,21 +62,22 @@ def _is_dictionary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind))
 
 
-@given(batch=batches(), seed=st.integers(0, 2**32))
-def test_each_part_has_its_rows_in_their_order(batch: pa.RecordBatch, seed: int):
-    hashes = np.random.default_rng(seed).integers(0, 2**64, len(batch), np.uint64)
-    owners = np.array([0, 2, 1, 2], np.uint16)
-    parts = owners[hashes >> np.uint64(62)]
+@given(batch=batches(), count=st.sampled_from([1, 2, 3, 5, 12]), seed=st.integers(0, 2**32))
+def test_each_part_has_its_rows_in_their_order(batch: pa.RecordBatch, count: int, seed: int):
+    random = np.random.default_rng(seed)
+    hashes = random.integers(0, 2**64, len(batch), np.uint64)
+    owners = random.integers(0, count, 32).astype(np.uint16)
+    parts = owners[hashes >> np.uint64(59)]
     expected = [
-        [row for row, own in zip(batch.to_pylist(), parts, strict=True) if own == part] for part in range(PARTS)
+        [row for row, own in zip(batch.to_pylist(), parts, strict=True) if own == part] for part in range(count)
     ]
-    division = Division(62, owners, PARTS)
+    division = Division(59, owners, count)
     key, hashed = key_of(batch), batch.append_column(HASHES, pa.array(hashes))
     by_bin = divided(hashed, key, division)
     in_rooms = divided(hashed, key, division, lambda part, size: memoryview(bytearray(size)))
-    by_row = divided_by(batch, parts.astype(np.int64), PARTS)
+    by_row = divided_by(batch, parts.astype(np.int64), count)
     assert [part.drop_columns([HASHES]).to_pylist() for part in by_bin] == expected
-    assert [part[HASHES].to_pylist() for part in by_bin] == [hashes[parts == part].tolist() for part in range(PARTS)]
+    assert [part[HASHES].to_pylist() for part in by_bin] == [hashes[parts == part].tolist() for part in range(count)]
     assert in_rooms == by_bin
     assert [part.to_pylist() for part in by_row] == expected
     for part in (*by_bin, *in_rooms):
@@ -95,7 +97,7 @@ def test_keys_are_hashed_while_they_are_divided_or_before_with_the_same_outcome(
 
 def test_a_batch_is_hashed_piece_by_piece_to_its_end():
     """Of which the last is shorter than the others."""
-    batch = pa.record_batch({"word": [f"{row:x}" for row in range(3 * 4096 + 5)]})
+    batch = pa.record_batch({"word": [f"{row:x}" for row in range(3 * AT_ONCE + 5)]})
     key, division = key_of(batch), Division(62, np.array([0, 2, 1, 2], np.uint16), PARTS)
     parts = divided(batch, key, division)
     assert sum(map(len, parts)) == len(batch)
