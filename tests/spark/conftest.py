@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,23 @@ from pyspark.sql import SparkSession
 
 from framework.wire import extensions
 from operators.spark import SparkOptions, open_session
+from operators.spark.settings import PARALLELISM
 
-SMALL = (("spark.sql.shuffle.partitions", "2"), ("spark.default.parallelism", "2"))
+
+@contextmanager
+def small_session(master: str) -> Iterator[SparkSession]:
+    """A session of few partitions. It is told once it is there: what it is opened with stays in the process, for those
+    of other tests."""
+    with open_session("tests", SparkOptions(master)) as session:
+        session.conf.set("spark.sql.shuffle.partitions", "2")
+        session.conf.set(PARALLELISM, "2")
+        yield session
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     """A session whose tasks may fail twice."""
-    with open_session("tests", SparkOptions("local[6,3]", SMALL)) as session:
+    with small_session("local[6,3]") as session:
         yield session
 
 

@@ -19,10 +19,9 @@ from typing import Any
 
 import pytest
 
-from operators.spark import SparkOptions, open_session
 from tests.examples.program import example
 from tests.processes import ROOT, run
-from tests.spark.conftest import SMALL
+from tests.spark.conftest import small_session
 
 Printed = Callable[..., list[str]]
 
@@ -32,7 +31,7 @@ pytestmark = pytest.mark.timeout(240)
 @pytest.fixture(scope="module")
 def session() -> Iterator[None]:
     """Spark, for as long as the examples run."""
-    with open_session("tests", SparkOptions("local[6]", SMALL)):
+    with small_session("local[6]"):
         yield
 
 
