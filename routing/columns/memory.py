@@ -165,3 +165,10 @@ def copy_rest(target, source, size, end):
     """
     for at in range(8, size, 8):
         store(target + at, load_before(source + at, end))
+
+
+@kernel
+def copy_exactly(target, source, size):
+    """Copy bytes one by one, for where there may be something behind them that must stay."""
+    for at in range(size):
+        store(target + at, np.uint8(load_u8(source + at)))

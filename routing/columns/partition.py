@@ -1,4 +1,8 @@
-"""Which rows of a batch go where: each to the part that the bin of its key belongs to."""
+"""Which rows of a batch go where: each to the part that the bin of its key belongs to.
+
+Within a large part, rows stand by the region of a table that the slot of their key is in: whoever looks them up there
+stays within a region, and caches hold more of it. What remains of their order is that of the rows of each key.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,10 @@ import pyarrow as pa
 
 from routing.columns import dealing
 from routing.columns.compiled import kernel
-from routing.columns.dealing import AT_ONCE, NO_HASHES, Room, dealt, nowhere
+from routing.columns.dealing import NO_HASHES, Room, dealt, nowhere
 from routing.columns.hashing import hash_bytes
 from routing.columns.keys import HASHES, KeyColumns, sealed
+from routing.columns.layout import NEAR_SLOTS_MAX
 from routing.columns.memory import Array, empty
 
 
@@ -29,22 +34,36 @@ WHOLE = Division(64, np.zeros(1, np.uint16), 1)
 """All rows stay together."""
 
 
+AT_ONCE = 4096
+"""So many keys are hashed before it is looked up where they go, while the processor has the hashes near."""
+
+REGION_ROWS_MIN, REGIONS_MAX, REGIONS_IN_ALL_MAX = 4096, 16, 128
+"""With fewer rows to a region it does not pay to have one; nor with more regions to a part, or to a batch."""
+
+
 def divided(batch: pa.RecordBatch, key: KeyColumns, division: Division, room: Room = nowhere) -> list[pa.RecordBatch]:
-    """The rows of a batch by the part that the bin of their key is in, each part in their order, with a column of the
-    keys' hashes."""
-    part_of_row, where = empty(len(batch), np.uint16), (division.shift, division.part_of_bin)
+    """The rows of a batch by the part that the bin of their key is in, with a column of the keys' hashes. Rows of one
+    key keep their order."""
+    regions = regions_of(len(batch), division.parts)
+    region_of_row, where = empty(len(batch), np.uint16), (division.shift, division.part_of_bin, regions)
     strings = key.strings_to_hash(batch)
     if strings is None:
         hashes = sealed(key.hashes(batch))
-        _assign(hashes, *where, part_of_row)
+        _assign(hashes, *where, region_of_row)
     else:
         fresh = empty(len(batch), np.uint64)
-        _hash_and_assign(*strings, fresh, *where, part_of_row)
+        _hash_and_assign(*strings, fresh, *where, region_of_row)
         hashes = sealed(fresh)
     known = batch.schema.get_field_index(HASHES)
     if known >= 0:
         batch = batch.remove_column(known)
-    return dealt(batch, hashes, part_of_row, division.parts, room)
+    return dealt(batch, hashes, region_of_row, division.parts, regions, room)
+
+
+def regions_of(rows: int, parts: int) -> int:
+    """How many regions each part of a batch had best have: a power of two."""
+    most = min(REGIONS_MAX, REGIONS_IN_ALL_MAX // parts, rows // (REGION_ROWS_MIN * parts))
+    return 1 << max(most.bit_length() - 1, 0)
 
 
 def divided_by(batch: pa.RecordBatch, part_of_row: Array, parts: int) -> list[pa.RecordBatch]:
@@ -67,17 +86,18 @@ def warm_up(key: KeyColumns) -> None:
 
 
 @kernel
-def _assign(hashes, shift, part_of_bin, part_of_row):
-    """The part of each row."""
-    single = shift >= 64
+def _assign(hashes, shift, part_of_bin, regions, region_of_row):
+    """The region of each row, those of all parts being numbered through."""
+    single, last = shift >= 64, np.uint64(regions - 1)
     for row in range(len(hashes)):
-        part_of_row[row] = part_of_bin[np.uint64(0) if single else hashes[row] >> np.uint64(shift)]
+        part = np.int64(part_of_bin[np.uint64(0) if single else hashes[row] >> np.uint64(shift)])
+        region_of_row[row] = part * regions + np.int64(hashes[row] // np.uint64(NEAR_SLOTS_MAX) & last)
 
 
 @kernel
-def _hash_and_assign(offsets, data, seed, hashes, shift, part_of_bin, part_of_row):
-    """The hash and the part of each row whose key is a string."""
+def _hash_and_assign(offsets, data, seed, hashes, shift, part_of_bin, regions, region_of_row):
+    """The hash and the region of each row whose key is a string."""
     for start in range(0, len(hashes), AT_ONCE):
         stop = min(start + AT_ONCE, len(hashes))
         hash_bytes(offsets[start : stop + 1], data, seed, hashes[start:stop])
-        _assign(hashes[start:stop], shift, part_of_bin, part_of_row[start:stop])
+        _assign(hashes[start:stop], shift, part_of_bin, regions, region_of_row[start:stop])

@@ -1,4 +1,4 @@
-"""Rows of a batch by their parts: the same, in the same order."""
+"""Rows of a batch by their parts: the same, and in the same order, or by regions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framework.wire.container import encode_container
-from routing.columns.dealing import AT_ONCE
+from routing.columns import partition
 from routing.columns.keys import HASHES, KeyColumns
-from routing.columns.partition import Division, divided, divided_by
+from routing.columns.partition import AT_ONCE, Division, divided, divided_by, regions_of
 
 PARTS = 3
 
@@ -62,30 +62,56 @@ def _is_dictionary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind))
 
 
-@given(batch=batches(), count=st.sampled_from([1, 2, 3, 5, 12]), seed=st.integers(0, 2**32))
-def test_each_part_has_its_rows_in_their_order(batch: pa.RecordBatch, count: int, seed: int):
+@given(
+    batch=batches(), count=st.sampled_from([1, 2, 3, 5, 12]), rows_min=st.sampled_from([1, 4096]), seed=st.integers(0)
+)
+def test_each_part_has_its_rows_by_regions_in_their_order(batch: pa.RecordBatch, count: int, rows_min: int, seed: int):
     random = np.random.default_rng(seed)
     hashes = random.integers(0, 2**64, len(batch), np.uint64)
     owners = random.integers(0, count, 32).astype(np.uint16)
+    key, division = key_of(batch), Division(59, owners, count)
+    hashed = batch.append_column(HASHES, pa.array(hashes))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partition, "REGION_ROWS_MIN", rows_min)
+        regions = regions_of(len(batch), count)
+        by_bin = divided(hashed, key, division)
+        in_rooms = divided(hashed, key, division, lambda part, size: memoryview(bytearray(size)))
     parts = owners[hashes >> np.uint64(59)]
-    expected = [
-        [row for row, own in zip(batch.to_pylist(), parts, strict=True) if own == part] for part in range(count)
-    ]
-    division = Division(59, owners, count)
-    key, hashed = key_of(batch), batch.append_column(HASHES, pa.array(hashes))
-    by_bin = divided(hashed, key, division)
-    in_rooms = divided(hashed, key, division, lambda part, size: memoryview(bytearray(size)))
-    by_row = divided_by(batch, parts.astype(np.int64), count)
-    assert [part.drop_columns([HASHES]).to_pylist() for part in by_bin] == expected
-    assert [part[HASHES].to_pylist() for part in by_bin] == [hashes[parts == part].tolist() for part in range(count)]
+    in_their_order = [np.flatnonzero(parts == part) for part in range(count)]
+    by_region = [rows[np.argsort(hashes[rows] // 2**14 % regions, kind="stable")] for rows in in_their_order]
+    if len(batch) in map(len, in_their_order):
+        by_region = in_their_order
+    assert [part.drop_columns([HASHES]).to_pylist() for part in by_bin] == [rows_of(batch, rows) for rows in by_region]
+    assert [part[HASHES].to_pylist() for part in by_bin] == [hashes[rows].tolist() for rows in by_region]
     assert in_rooms == by_bin
-    assert [part.to_pylist() for part in by_row] == expected
     for part in (*by_bin, *in_rooms):
         part.validate(full=True)
         assert part.schema.names == [HASHES, *batch.schema.names]
+    by_row = divided_by(batch, parts.astype(np.int64), count)
+    assert [part.to_pylist() for part in by_row] == [rows_of(batch, rows) for rows in in_their_order]
     for part in by_row:
         part.validate(full=True)
         assert part.schema == batch.schema
+
+
+def rows_of(batch: pa.RecordBatch, rows: Any) -> list[Any]:
+    everything = batch.to_pylist()
+    return [everything[row] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts", "expected"),
+    [(2**19, 2, 16), (2**16, 2, 8), (2**14, 2, 2), (2**13 - 1, 2, 1), (2**19, 3, 16), (2**22, 48, 2), (2**30, 1000, 1)],
+)
+def test_parts_have_as_many_regions_as_pay(rows: int, parts: int, expected: int):
+    assert regions_of(rows, parts) == expected
+
+
+@given(rows=st.integers(0, 2**32), parts=st.integers(1, 2**16 - 1))
+def test_regions_are_powers_of_two_that_can_be_numbered_through(rows: int, parts: int):
+    regions = regions_of(rows, parts)
+    assert regions.bit_count() == 1
+    assert parts * regions < 2**16
 
 
 @given(batch=batches())
