@@ -132,18 +132,16 @@ class _Tally:
     __slots__ = ("_begins", "bytes", "rows")
 
     def __init__(self, offsets: Array, region_of_row: Array, parts: int, regions: int) -> None:
-        self._begins, totals = np.zeros((parts, regions, 3), np.int64), np.zeros((2, parts), np.int64)
+        self._begins, totals = np.zeros((parts, regions, _CURSOR), np.int64), np.zeros((2, parts), np.int64)
         _tally(offsets, region_of_row, self._begins, totals)
         self.rows, self.bytes = totals.tolist()
 
     def cursors(self, addresses: list[tuple[int, ...]]) -> Array:
         """For each region, a line: how many bytes and values its part has before what is written next, how many bytes
         up to its end, and where the buffers of its part are."""
-        parts, regions, _ = self._begins.shape
-        cursors = np.zeros((parts, regions, _CURSOR), np.int64)
-        cursors[:, :, :3] = self._begins
+        cursors = self._begins.copy()
         cursors[:, :, 3 : 3 + len(addresses[0])] = np.array(addresses)[:, np.newaxis]
-        return cursors.reshape(parts * regions, _CURSOR)
+        return cursors.reshape(-1, _CURSOR)
 
     def cursors_of_numbers(self, width: int, shelves: list[_Shelf], buffer: int) -> Array:
         """The same for values of one size, which go to one buffer."""
@@ -256,7 +254,7 @@ def _tally(offsets, region_of_row, begins, totals):
         rows, size = np.int64(0), np.int64(0)
         for region in range(regions):
             counted = lanes[:, part * regions + region].sum()
-            begins[part, region] = size, rows, size + counted % _ROW
+            begins[part, region, :3] = size, rows, size + counted % _ROW
             rows, size = rows + counted // _ROW, size + counted % _ROW
         totals[0, part], totals[1, part] = rows, size
 
