@@ -1,4 +1,5 @@
-"""What large jobs do, in small ones: tables of columns on disk after every batch, and dictionaries of a few keys."""
+"""What large jobs do, in small ones: tables of columns on disk after every batch, dictionaries of a few keys, and parts
+of batches in several regions."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from routing.columns import encoding
+from routing.columns import encoding, partition
 from routing.store.budget import MEMORY_BYTES_MIN, Budget
 from routing.store.database import Database
 from routing.store.rocks import RocksMaker
@@ -27,3 +28,8 @@ class CrampedMaker(RocksMaker):
 def small_dictionaries() -> AbstractContextManager[Any]:
     """Operators that are built meanwhile have keys in dictionaries even if few of a few rows recur."""
     return patch.multiple(encoding, ROWS_MIN=1, SHARE_MAX=0.9)
+
+
+def small_regions() -> AbstractContextManager[Any]:
+    """Batches that are divided meanwhile have parts of several regions, even if each has one row."""
+    return patch.object(partition, "REGION_ROWS_MIN", 1)

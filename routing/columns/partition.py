@@ -33,12 +33,17 @@ class Division:
 WHOLE = Division(64, np.zeros(1, np.uint16), 1)
 """All rows stay together."""
 
-
 AT_ONCE = 4096
 """So many keys are hashed before it is looked up where they go, while the processor has the hashes near."""
 
-REGION_ROWS_MIN, REGIONS_MAX, REGIONS_IN_ALL_MAX = 4096, 16, 128
-"""With fewer rows to a region it does not pay to have one; nor with more regions to a part, or to a batch."""
+REGION_ROWS_MIN = 4096
+"""A region of fewer rows does not pay: few of them are looked up close to each other."""
+
+REGIONS_MAX = 16
+"""More regions of a part save no more."""
+
+REGIONS_IN_ALL_MAX = 128
+"""The more regions all parts have, the longer it takes to write to them by turns."""
 
 
 def divided(batch: pa.RecordBatch, key: KeyColumns, division: Division, room: Room = nowhere) -> list[pa.RecordBatch]:

@@ -25,7 +25,7 @@ from operators.schema import arrow_schema
 from routing.bins import Bins
 from routing.columns.keys import KeyColumns
 from routing.columns.table import Table
-from tests.cramped import small_dictionaries
+from tests.cramped import small_dictionaries, small_regions
 from tests.unit.operators.moving import run_moving
 
 FEWER = settings(max_examples=settings().max_examples // 4)
@@ -331,7 +331,7 @@ def test_a_fold_gives_the_same_on_several_workers(case: Case, nulls: bool, worke
         with worker.dataflow() as scope:
             return both(scope, case, epochs if worker.index == 0 else [])
 
-    with small_dictionaries():
+    with small_dictionaries(), small_regions():
         results = execute(main, Config(threads=workers))
     columns, rows = (merged_texts([each[part] for each in results]) for part in (0, 1))
     assert columns == rows

@@ -22,6 +22,7 @@ from operators import BinOptions, ControlInput, Input
 from routing.bins import BinId, Bins
 from routing.commands import Configuration, Handover, Instruction, Map, Move, Refused, Retirement
 from routing.forwarder import Report, Restored
+from tests.cramped import small_regions
 from tests.sim.bins_run import aggregate_columns, count_columns
 
 EPOCHS = 14
@@ -230,7 +231,7 @@ class _Commander:
 def run_seed(seed: int, *, trace_moves: int = 0) -> Outcome:
     """Raise unless everything holds."""
     run = Run(seed, trace_moves)
-    with Invariants(run.cluster) as invariants:
+    with Invariants(run.cluster) as invariants, small_regions():
         run.cluster.run(run.program, moves_max=40_000)
         invariants.check_ended()
     wanted: dict[int, Counter[Any]] = {}

@@ -32,7 +32,7 @@ from routing.router import Installation
 from routing.stateful import OnBins, RowKey
 from routing.store.keyed import StoreMaker
 from routing.store.memory import MemoryStore
-from tests.cramped import CrampedMaker, small_dictionaries
+from tests.cramped import CrampedMaker, small_dictionaries, small_regions
 
 Row = tuple[str, int]
 Epochs = list[list[Row]]
@@ -230,7 +230,7 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
                         input.send(row)
             yield from _advance([control.advance_to, *(input.advance_to for input in inputs)], epoch + 1, dice)
 
-    with Invariants(cluster):
+    with Invariants(cluster), small_regions():
         cluster.run(program)
     wanted = {epoch: counter for epoch, counter in expected(shape, sent).items() if counter}
     assert got == wanted, f"seed {seed}, {shape}"

@@ -15,7 +15,7 @@ from framework.worker.worker import Worker
 from operators import EpochClock
 from operators.columns import ColumnInput, Columns
 from operators.columns import aggregates as agg
-from tests.cramped import small_dictionaries
+from tests.cramped import small_dictionaries, small_regions
 
 PLAIN, CODED = pa.string(), pa.dictionary(pa.int8(), pa.string())
 WORDS = ["tea", "", "milk", "a longer key than eight bytes"]
@@ -85,7 +85,7 @@ def run(build: Callable[[Columns, pa.DataType], Columns], kind: pa.DataType, wor
                 input.send(batch)
         return result
 
-    with small_dictionaries():
+    with small_dictionaries(), small_regions():
         results = execute(main, Config(threads=workers))
     found: dict[Any, list[str]] = {}
     for result in results:
