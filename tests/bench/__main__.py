@@ -1,7 +1,7 @@
 """`python -m tests.bench [NAME …]`: runs all benches, or those named.
 
 Progress goes to stderr, the table to stdout. The exit status says whether the benches ran, not whether their bars
-hold: 0, or 1 if one crashed, 2 if a name is unknown, 130 if interrupted.
+hold: 0, or 1 if one crashed or could not run, 2 if a name is unknown, 130 if interrupted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from tests.bench.harness import Bar, Bench, UnknownBench, discover, select, table
+from tests.bench.harness import Bar, Bench, CannotRun, UnknownBench, discover, select, table
 
 
 def main(names: Sequence[str]) -> int:
@@ -38,6 +38,9 @@ def run(benches: Mapping[str, Bench], *, out: TextIO, err: TextIO) -> int:
             line.end("interrupted")
             status = 130
             break
+        except CannotRun as reason:
+            line.end(f"cannot run: {reason}")
+            status = 1
         except Exception:
             line.end("crashed")
             traceback.print_exc(file=err)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
 from tests.bench.bench_spark import WORDS, write_files
-from tests.bench.harness import Bar, Progress, bench
+from tests.bench.harness import Bar, CannotRun, Progress, bench
 from tests.bench.programs import run_program
 
 WARM_FILES, FILES, LINES = 2, 4, 25_000
 REPEATS = 3
+PACKAGES = ("bytewax", "duckdb", "polars")
 
 SPARK = {"Spark's groupBy": "groupBy", "Spark -> Hailer -> Spark": "hailer-columns"}
 PEERS = {"Hailer": 1.0, "bytewax": 1.0, "Polars, batch": 0.02, "DuckDB, batch": 0.02}
@@ -28,6 +30,8 @@ def peers(progress: Progress) -> Iterator[Bar]:
     Hailer between two Sparks; bytewax one per word, on two workers. Polars and DuckDB read and group all at once, with
     as many threads as there are cores: no stream, and so the limit. All have counted other files before.
     """
+    if missing := [package for package in PACKAGES if find_spec(package) is None]:
+        raise CannotRun(f"{', '.join(missing)} must be there: .venv/bin/pip install -e '.[bench]'")
     words = FILES * LINES * WORDS
     taken_s: dict[str, list[float]] = defaultdict(list)
     with TemporaryDirectory() as made:

@@ -34,6 +34,10 @@ class UnknownBench(Exception):
     """A bench was asked for by a name that none has."""
 
 
+class CannotRun(Exception):
+    """What a bench needs is not there; the text says what to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
     """One figure and the bar that it must clear."""

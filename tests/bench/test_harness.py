@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bench.__main__ import main, run
-from tests.bench.harness import Bar, Progress, UnknownBench, discover, ratios, select, table
+from tests.bench.harness import Bar, CannotRun, Progress, UnknownBench, discover, ratios, select, table
 
 
 def fast(progress: Progress) -> Iterator[Bar]:
@@ -60,6 +60,18 @@ def test_a_crash_is_shown_and_the_others_still_run():
     out, err = io.StringIO(), io.StringIO()
     assert run({"broken": broken, "fast": fast}, out=out, err=err) == 1
     assert "RuntimeError: the job died" in err.getvalue()
+    assert out.getvalue().startswith("rows / bare loop")
+
+
+def test_a_bench_that_cannot_run_says_what_to_do_and_the_others_still_run():
+    def lacking(progress: Progress) -> Iterator[Bar]:
+        raise CannotRun("tea must be there: put the kettle on")
+        yield
+
+    out, err = io.StringIO(), io.StringIO()
+    assert run({"lacking": lacking, "fast": fast}, out=out, err=err) == 1
+    assert "[1/2] lacking: cannot run: tea must be there: put the kettle on\n" in err.getvalue()
+    assert "Traceback" not in err.getvalue()
     assert out.getvalue().startswith("rows / bare loop")
 
 
