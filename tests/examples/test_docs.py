@@ -54,9 +54,11 @@ def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypa
     for block in blocks(page):
         if block.kind != "console":
             continue
-        for command, actual in execute(block, directory, tmp_path):
+        outcomes = execute(block, directory, tmp_path)
+        whole = "\n".join("\n".join([f"$ {command.text}", *actual]) for command, actual in outcomes)
+        for command, actual in outcomes:
             assert matches(command.expected, actual, varying(block)), (
-                f"{page}:{block.line}: $ {command.text}\n" + "\n".join(actual)
+                f"{page}:{block.line}: $ {command.text}, in\n{whole}"
             )
 
 
