@@ -19,7 +19,10 @@ COMPILING = "compiling for columns, once: this takes some seconds"
 
 Command = tuple[str | Path, ...]
 
-_next_port = count(20_000 + os.getpid() % 10_000)
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_next_port = count(20_000 + 1_500 * (_WORKER % 8) + os.getpid() % 500)
+"""Each of pytest's workers has ports of its own: what one has found free another must not find free as well, before
+somebody listens there. Other runs of the tests are likely to be elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
