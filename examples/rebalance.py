@@ -19,7 +19,8 @@ from random import Random
 from framework.launch.config import add_flags
 from operators import ControlInput, Input, Probe, Worker, execute_from_args
 from routing.bins import BinId, Bins
-from routing.plan import Plan, PlanRunner, Reassignment, all_at_once, balance, batched, fluid, optimized
+from routing.migration import Plan, PlanRunner, Reassignment, all_at_once, batched, fluid, optimized
+from routing.migration.balance import balance
 
 PLANS: dict[str, Callable[[Reassignment], Plan]] = {
     "all-at-once": all_at_once,

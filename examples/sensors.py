@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from operators import Probe, Worker, execute
+from operators.capture.extract import Extracted
 from operators.columns import ColumnInput
-from operators.extract import Extracted
 
 SENSORS, SECONDS, EPOCH_S = 200, 500, 50
 WEIGHT = 0.05

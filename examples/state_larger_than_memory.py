@@ -29,8 +29,8 @@ from framework.dataflow.scope import Scope
 from framework.launch.config import add_flags
 from operators import BinOptions, Input, Probe, Worker, execute_from_args, to_stream
 from operators.columns import ColumnInput
-from routing.store.budget import MIB
-from routing.store.rocks import RocksMaker, RocksStore
+from routing.state.rocks import RocksMaker, RocksStore
+from routing.state.rocks_budget import MIB
 
 PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)
 

@@ -30,11 +30,11 @@ from itertools import islice
 from pathlib import Path
 
 from framework.launch.config import add_flags
-from framework.membership import Members, WorkerId
+from framework.membership.members import Members, WorkerId
 from operators import BinOptions, ControlInput, Input, Probe, Steward, Worker, execute_from_args, to_stream
 from routing.bins import BinId
 from routing.commands import Configuration, Move
-from routing.forwarder import Report
+from routing.router_operator import Report
 
 ALICE = Path(__file__).parent / "data" / "alice.txt"
 BINS = 64

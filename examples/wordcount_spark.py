@@ -25,8 +25,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from operators import Job
+from operators.control.outcome import Outcome
 from operators.spark import JobOnSpark, SparkOptions, open_session
-from routing.control.outcome import Outcome
 
 HERE = Path(__file__).parent
 ALICE = HERE / "data" / "alice.txt"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from framework.membership import Members, WorkerId
+from framework.membership.members import Members, WorkerId
 from framework.progress.location import Location
 from framework.progress.order import Time
 

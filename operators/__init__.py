@@ -3,28 +3,27 @@
 from framework.launch.execute import example, execute, execute_from_args
 from framework.progress.order import Product
 from framework.worker.worker import Worker
-from operators.concatenate import concatenate
-from operators.control_input import ControlInput
-from operators.empty import empty
-from operators.event_file import EventReader, EventWriter
-from operators.event_log import EventLog
-from operators.extract import Extracted
-from operators.feedback import feedback
-from operators.flow import Flow
-from operators.fold import DISCARD
-from operators.input import Input
-from operators.iterator_source import iterator_source
-from operators.job import Job
-from operators.probe import Probe
-from operators.process import Process, Timers, process
-from operators.replay import replay
-from operators.source import source
-from operators.stateful_join import WithinEventTime
-from operators.steward import Steward
-from operators.stream import Stream
-from operators.to_stream import to_stream
-from operators.unordered_input import UnorderedInput, unordered_input
-from operators.windows import (
+from operators.capture.event_file import EventReader, EventWriter
+from operators.capture.event_log import EventLog
+from operators.capture.extract import Extracted
+from operators.capture.replay import replay
+from operators.core.concatenate import concatenate
+from operators.core.empty import empty
+from operators.core.feedback import feedback
+from operators.core.probe import Probe
+from operators.core.source import source
+from operators.input.control_input import ControlInput
+from operators.input.input import Input
+from operators.input.iterator_source import iterator_source
+from operators.input.to_stream import to_stream
+from operators.input.unordered_input import UnorderedInput, unordered_input
+from operators.job.flow import Flow
+from operators.job.job import Job
+from operators.job.steward import Steward
+from operators.stateful.fold import DISCARD
+from operators.stateful.process import Process, Timers, process
+from operators.stateful.stateful_join import WithinEventTime
+from operators.stateful.windows import (
     Aggregation,
     Clock,
     EpochClock,
@@ -37,9 +36,10 @@ from operators.windows import (
     counting,
     reducing,
 )
+from operators.stream import Stream
 from routing.options import BinOptions
-from routing.store.memory import MemoryStore
-from routing.store.rocks import RocksStore
+from routing.state.memory import MemoryStore
+from routing.state.rocks import RocksStore
 
 __all__ = [
     "Aggregation",

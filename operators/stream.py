@@ -8,42 +8,42 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from framework.dataflow.scope import Outlet, Scope
-from operators.accumulate import accumulate
-from operators.aggregate import aggregate
-from operators.attempt import attempt
-from operators.binary import binary, binary_frontier, binary_notify
-from operators.branch import branch, branch_when
-from operators.broadcast import broadcast
-from operators.capture import capture
-from operators.concat import concat
-from operators.connect_loop import connect_loop
-from operators.count import count
-from operators.delay import delay, delay_batch
-from operators.distribute import distribute
-from operators.enter import enter
-from operators.exchange import deal, exchange, exchange_by
-from operators.extract import extract
-from operators.filter import filter
-from operators.flat_map import flat_map
-from operators.inspect import inspect, inspect_batch, inspect_time
-from operators.iterate import iterate
-from operators.leave import leave
-from operators.map import map
-from operators.partition import partition
-from operators.probe import probe
-from operators.region import region
-from operators.session_window import session_window
-from operators.sink import sink
-from operators.sliding_window import sliding_window
-from operators.state_machine import state_machine
-from operators.stateful_binary import stateful_binary, stateful_binary_input
-from operators.stateful_join import stateful_join
-from operators.stateful_state_machine import stateful_state_machine
-from operators.stateful_unary import stateful_unary, stateful_unary_input
-from operators.to_columns import to_columns
-from operators.tumbling_window import tumbling_window
-from operators.unary import unary, unary_frontier, unary_notify
-from operators.verify import verify
+from operators.capture.capture import capture
+from operators.capture.extract import extract
+from operators.core.accumulate import accumulate
+from operators.core.attempt import attempt
+from operators.core.binary import binary, binary_frontier, binary_notify
+from operators.core.branch import branch, branch_when
+from operators.core.broadcast import broadcast
+from operators.core.concat import concat
+from operators.core.connect_loop import connect_loop
+from operators.core.count import count
+from operators.core.delay import delay, delay_batch
+from operators.core.enter import enter
+from operators.core.exchange import deal, exchange, exchange_by
+from operators.core.filter import filter
+from operators.core.flat_map import flat_map
+from operators.core.inspect import inspect, inspect_batch, inspect_time
+from operators.core.iterate import iterate
+from operators.core.leave import leave
+from operators.core.map import map
+from operators.core.partition import partition
+from operators.core.probe import probe
+from operators.core.region import region
+from operators.core.sink import sink
+from operators.core.to_columns import to_columns
+from operators.core.unary import unary, unary_frontier, unary_notify
+from operators.core.verify import verify
+from operators.stateful.aggregate import aggregate
+from operators.stateful.distribute import distribute
+from operators.stateful.session_window import session_window
+from operators.stateful.sliding_window import sliding_window
+from operators.stateful.state_machine import state_machine
+from operators.stateful.stateful_binary import stateful_binary, stateful_binary_input
+from operators.stateful.stateful_join import stateful_join
+from operators.stateful.stateful_state_machine import stateful_state_machine
+from operators.stateful.stateful_unary import stateful_unary, stateful_unary_input
+from operators.stateful.tumbling_window import tumbling_window
 
 T = TypeVar("T")
 

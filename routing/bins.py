@@ -1,7 +1,7 @@
 """Which bin a key is in.
 
 A bin is what moves: all keys whose hashes begin with the same bits, with their state. How many bits is chosen once per
-operator; who owns a bin at which time is `routing.router`'s to say.
+operator; who owns a bin at which time is `routing.routing_table`'s to say.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NewType
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from routing.errors import BinCountInvalid
 from routing.hashing import stable_hash
 

@@ -27,7 +27,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.progress.order import EPOCH_MAX
 from framework.wire import codec
 from routing.bins import BinId

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from routing.bins import Bins
 from routing.errors import BinOptionsInvalid
-from routing.forwarder import Report
-from routing.migration import CHUNK_BYTES_MAX, IN_FLIGHT_BYTES_MAX
-from routing.store.keyed import StoreMaker
-from routing.store.memory import MemoryStore
+from routing.migration.transfer import CHUNK_BYTES_MAX, IN_FLIGHT_BYTES_MAX
+from routing.router_operator import Report
+from routing.state.memory import MemoryStore
+from routing.state.store import StoreMaker
 
 
 def ignore(report: Report) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from framework.dataflow.operator import BuiltOperator
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 from routing.bins import BinId, Bins
-from routing.router import Router
+from routing.routing_table import Router
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from routing.columns import encoding, partition
-from routing.store.budget import MEMORY_BYTES_MIN, Budget
-from routing.store.database import Database
-from routing.store.rocks import RocksMaker
+from routing.columns import dictionary, partition
+from routing.state.database import Database
+from routing.state.rocks import RocksMaker
+from routing.state.rocks_budget import MEMORY_BYTES_MIN, Budget
 
 
 class CrampedMaker(RocksMaker):
@@ -27,7 +27,7 @@ class CrampedMaker(RocksMaker):
 
 def small_dictionaries() -> AbstractContextManager[Any]:
     """Operators that are built meanwhile have keys in dictionaries even if few of a few rows recur."""
-    return patch.multiple(encoding, ROWS_MIN=1, SHARE_MAX=0.9)
+    return patch.multiple(dictionary, ROWS_MIN=1, SHARE_MAX=0.9)
 
 
 def small_regions() -> AbstractContextManager[Any]:

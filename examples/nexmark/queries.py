@@ -32,9 +32,9 @@ from examples.nexmark.semantics import (
     window_end,
 )
 from operators import DISCARD, BinOptions, Stream
-from operators.process import Process, Timers, process
-from routing.bin_shelf import Bin
+from operators.stateful.process import Process, Timers, process
 from routing.commands import Control
+from routing.state.per_bin import Bin
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,14 +24,14 @@ from examples.nexmark.queries import QUERIES, House, Keep
 from examples.nexmark.semantics import Settings
 from framework.dataflow.scope import Scope
 from framework.launch.config import add_flags
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.progress.order import Time
 from operators import BinOptions, ControlInput, Extracted, Input, Probe, Stream, Worker, execute_from_args, to_stream
 from operators.columns import ColumnInput, Columns
 from routing.bins import BinId
 from routing.commands import Instruction, Map, Move
-from routing.forwarder import Report
-from routing.router import Installation
+from routing.router_operator import Report
+from routing.routing_table import Installation
 
 EPOCHS_AHEAD_MAX = 2
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.errors import OperatorFailed
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.progress.antichain import mutable_antichain
 from framework.progress.domain import Domain
 from framework.progress.graph import Connection

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from framework.dataflow.handle import Pusher
-from framework.membership import Members, WorkerId
+from framework.membership.members import Members, WorkerId
 from framework.progress.order import Time
 from framework.wire.container import Container
 

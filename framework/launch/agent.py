@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from framework.errors import HailerError
-from framework.launch.link import Link, RequestFailed
+from framework.launch.rpc import Link, RequestFailed
 from framework.worker.worker import Worker
 
 Answer = Callable[[Worker, str, Mapping[str, Any]], Any]

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 
 from framework.launch.config import Spawned
 from framework.launch.launcher import END_WHEN_ASKED_S
-from framework.launch.news import tell_failure, tell_up
+from framework.launch.status_pipe import tell_failure, tell_up
 
 
 def tell(report: str, error: BaseException, spawned: Spawned | None) -> None:

@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 from framework.errors import ConfigError
-from framework.membership import Address
+from framework.membership.members import Address
 
 BASE_PORT = 2101
 PROCESSES_MAX = 1024

@@ -21,16 +21,16 @@ from framework.errors import ConfigError, JobStopped, PeersUnreachable
 from framework.launch.agent import Agent
 from framework.launch.child import live_as_child, tell
 from framework.launch.config import Config, Spawned, inherited_listener, parse, usage, with_spawned
-from framework.launch.family import ProcessesFailed, supervise
+from framework.launch.control_protocol import ControlPlane
 from framework.launch.launcher import Launcher
-from framework.launch.link import Link
 from framework.launch.local import LocalLauncher
-from framework.launch.memory import keep_freed_memory, leave_alone_what_is_loaded
-from framework.launch.news import tell_join
-from framework.launch.plane import ControlPlane
+from framework.launch.memory_tuning import keep_freed_memory, leave_alone_what_is_loaded
 from framework.launch.report import render, worst
+from framework.launch.rpc import Link
 from framework.launch.signals import Stop, exit_code
-from framework.membership import Address, Members, WorkerId
+from framework.launch.status_pipe import tell_join
+from framework.launch.supervisor import ProcessesFailed, supervise
+from framework.membership.members import Address, Members, WorkerId
 from framework.net.endpoint import Endpoint
 from framework.net.mesh import Mesh, join_mesh, start_mesh
 from framework.net.secret import load_or_create_secret

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from framework.errors import WorldError
-from framework.membership import Address
+from framework.membership.members import Address
 
 END_WHEN_ASKED_S = 10.0
 """How long a process that was asked to end has for that, before it is killed."""

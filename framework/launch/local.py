@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from framework.launch.config import SPAWNED_VARIABLE, Spawned
 from framework.launch.launcher import Order, how_it_ended
-from framework.membership import Address
+from framework.membership.members import Address
 
 
 class LocalLauncher:

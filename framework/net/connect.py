@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from framework.errors import JobStopped
-from framework.membership import Address
+from framework.membership.members import Address
 from framework.wire.handshake import NONCE_BYTES, ClientHandshake, Hello
 
 STOP_POLL_S = 0.1

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from framework.membership import Address, WorkerId
+from framework.membership.members import Address, WorkerId
 from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
 from framework.net.waker import Events, Waker

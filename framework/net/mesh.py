@@ -23,7 +23,7 @@ from framework.errors import (
     ProtocolError,
     SecretMismatch,
 )
-from framework.membership import Address, WorkerId
+from framework.membership.members import Address, WorkerId
 from framework.net.acceptor import HANDSHAKE_TIMEOUT_S, Acceptor
 from framework.net.connect import STOP_POLL_S, Patience, connect_link
 from framework.net.endpoint import Endpoint, link_threads

@@ -2,7 +2,7 @@
 
 Only the worker that owns the link touches it. Reading is bounded per call, so that no peer can keep a worker from its
 work; writing never waits. A connection that ends before the peer's last word (`Goodbye` or `Abort`) yields `Lost`.
-Large bodies do not pass through it where both ends see the same memory: see `framework.net.sharing`.
+Large bodies do not pass through it where both ends see the same memory: see `framework.net.shm.channel`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from functools import partial
 from itertools import islice
 
 from framework.errors import ProtocolError
-from framework.net.shared_memory import UNREAD_BYTES_MAX
-from framework.net.sharing import Sharing
-from framework.wire import lending
+from framework.net.shm.channel import Sharing
+from framework.net.shm.segment import UNREAD_BYTES_MAX
+from framework.wire import shm_messages
 from framework.wire.codec import Buffer
 from framework.wire.container import allocate
 from framework.wire.framing import PREFIX_BYTES, FrameReader, prefix
@@ -164,7 +164,7 @@ class TcpLink:
     def _take(self, bodies: Callable[[], list[Buffer]], messages: list[Message]) -> None:
         try:
             for body in bodies():
-                about_memory = lending.decode(body)
+                about_memory = shm_messages.decode(body)
                 placed = body if about_memory is None else self._sharing.hear(about_memory)
                 if placed is None:
                     continue

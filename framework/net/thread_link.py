@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.net.waker import Waker
 from framework.wire.container import weigh
 from framework.wire.messages import Abort, Data, Goodbye, Lost, Message

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from framework.events import Events, FrontierChanged, OperatorScheduled, ProgressReceived, ProgressSent
-from framework.membership import Members, WorkerId
-from framework.progress.broadcast import Sequences
+from framework.membership.members import Members, WorkerId
 from framework.progress.change_batch import ChangeBatch
 from framework.progress.domain import Nesting
 from framework.progress.graph import Compiled, Connection
 from framework.progress.location import Source, Target
 from framework.progress.order import Time
 from framework.progress.reachability import Tracker
+from framework.progress.sequence import Sequences
 from framework.progress.shared import Operator, SharedProgress
 
 Change = tuple[int, Time, int]

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from framework.dataflow.capability import Capability, observe_capabilities
 from framework.errors import PeerLost, PeerRefused
-from framework.membership import Members, WorkerId
+from framework.membership.members import Members, WorkerId
 from framework.simulation.fingerprint import fingerprint
 from framework.simulation.network import Network, SimulatedTransport
 from framework.simulation.views import NOBODY, Log, View, look

@@ -17,7 +17,7 @@ from math import inf
 from random import Random
 
 from framework.errors import PeerLost, PeerRefused
-from framework.membership import Members, WorkerId
+from framework.membership.members import Members, WorkerId
 from framework.simulation.network import Link, Network, SimulatedTransport
 from framework.wire.messages import Lost
 from framework.worker.worker import Worker

@@ -16,11 +16,11 @@ from itertools import product
 from time import perf_counter
 from typing import TypeAlias
 
-from framework.membership import Members, WorkerId
+from framework.membership.members import Members, WorkerId
+from framework.membership.messages import Enlist, Ready
 from framework.simulation.actor import DEAD, Act, Actor, Arrivals, Effect, Frame, Given, Role, State, Status
 from framework.simulation.views import Broken, Claims, View
 from framework.wire.messages import Lost, Message, Progress, decode
-from framework.wire.rescale import Enlist, Ready
 
 Cluster: TypeAlias = tuple[tuple[int, ...], tuple[tuple[Frame, ...], ...]]
 """The number of each worker's state, and what is on each link."""

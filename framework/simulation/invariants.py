@@ -23,7 +23,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
+from framework.membership.messages import Enlist
 from framework.progress.antichain import Antichain, MutableAntichain
 from framework.progress.order import Time
 from framework.progress.subgraph import Child
@@ -41,7 +42,6 @@ from framework.simulation.truth import (
     moved,
 )
 from framework.wire.messages import Data, Progress
-from framework.wire.rescale import Enlist
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from framework.membership import Address, WorkerId
+from framework.membership.members import Address, WorkerId
 from framework.wire.messages import Message, decode, encode_whole
 from framework.worker.transport import Traffic
 

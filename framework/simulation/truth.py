@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from framework.dataflow.capability import Capability, observe_capabilities
 from framework.dataflow.operator import BuiltOperator
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.progress.antichain import Antichain
 from framework.progress.graph import Compiled
 from framework.progress.location import Source, Target

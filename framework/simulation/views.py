@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from framework.dataflow.capability import Capability
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
+from framework.membership.messages import Enlist
 from framework.progress.antichain import Antichain
 from framework.progress.graph import Compiled
 from framework.progress.order import Time
 from framework.simulation.truth import Counts, Places, Pointstamp, ScopeOnWorker, add, add_all, implied
 from framework.wire.messages import Data, Message, Progress
-from framework.wire.rescale import Enlist
 from framework.worker.worker import Worker
 
 Log: TypeAlias = Counter[Hashable]

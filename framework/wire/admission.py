@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.wire.handshake import Hello
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from framework.errors import PeerRefused, ProtocolError, SecretMismatch
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.progress.order import EPOCH_MAX
 from framework.wire.codec import decode_value, encode_value
 from framework.wire.framing import PREFIX_BYTES, frame

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from framework.errors import ProtocolError, RecordTooLarge
+from framework.membership.messages import RescaleMessage, from_shape, shape_of
 from framework.progress.order import Time
 from framework.wire import checks
 from framework.wire.codec import Buffer, decode_value, encode_fields
 from framework.wire.container import Container, decode_container, encode_container, split_container
 from framework.wire.framing import FRAME_BYTES_MAX
-from framework.wire.rescale import RescaleMessage, from_shape, shape_of
 
 REPORT_CHARS_MAX = 65_536
 """A longer report of an abort loses its middle."""

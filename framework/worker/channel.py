@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from framework.dataflow.handle import InputHandle
-from framework.membership import Members, WorkerId
+from framework.membership.members import Members, WorkerId
 from framework.progress.order import Time
 from framework.wire.container import Container
 
 if TYPE_CHECKING:
-    from framework.worker.stepping import Stepping
+    from framework.worker.stepper import Stepping
 
 
 class WorkerChannel:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.wire.messages import Data, Progress
 
 Receiver = Callable[[WorkerId, Data | Progress], None]

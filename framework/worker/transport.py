@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from framework.membership import Address, WorkerId
+from framework.membership.members import Address, WorkerId
 from framework.wire.messages import Message
 
 

@@ -14,13 +14,13 @@ from framework.dataflow.operator import Activator
 from framework.dataflow.scope import Scope
 from framework.errors import GraphError
 from framework.events import DataflowBuilt
-from framework.membership import Address, Members, WorkerId
+from framework.membership.members import Address, Members, WorkerId
 from framework.progress.domain import Domain, Region
 from framework.progress.subgraph import ProgressState, Subgraph
 from framework.wire.messages import Abort, Built, Data, Goodbye, Progress
 from framework.worker.channel import WorkerChannel
-from framework.worker.installed import fingerprint_of
-from framework.worker.stepping import Stepping
+from framework.worker.dataflows import fingerprint_of
+from framework.worker.stepper import Stepping
 from framework.worker.transport import Traffic, Transport
 
 

@@ -121,7 +121,7 @@ def approx_distinct(column: str, error: float = 0.05) -> Aggregate:
     `error` is the standard error, relative to the number: two of three times it is off by less. Small numbers are
     nearly exact. The state of a key takes from `1 / error**2` bytes on: it is a HyperLogLog sketch.
     """
-    from routing.columns.registers import BITS_MAX, bits_for
+    from routing.columns.hyperloglog import BITS_MAX, bits_for
 
     if not 0 < error < 1 or bits_for(error) > BITS_MAX:
         raise UserError(f"approx_distinct({column!r}) received error={error!r}; it is from 0.005 to less than 1")

@@ -13,17 +13,17 @@ import numpy as np
 import pyarrow as pa
 from numba.core.errors import NumbaError
 
-from operators.blame import blame
 from operators.columns.combining import Combined
-from operators.columns.loading import is_new, load
 from operators.columns.loop import Field
+from operators.columns.module_cache import is_new, load
+from operators.error_context import blame
 from routing.bins import Bins
-from routing.columns.changes import Changes
 from routing.columns.compiled import compiling
-from routing.columns.gathering import decoded
 from routing.columns.keys import RESERVED, KeyColumn, KeyColumns, Keys, nulls_of, sealed
 from routing.columns.memory import Array, empty
-from routing.columns.table import Table
+from routing.columns.table.dirty_entries import Changes
+from routing.columns.table.table import Table
+from routing.columns.take import decoded
 
 _NOT_ANEW = np.zeros(0, np.int64)
 _NO_NULLS = sealed(np.zeros(0, np.bool_))

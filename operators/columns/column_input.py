@@ -7,7 +7,7 @@ import pyarrow as pa
 from framework.dataflow.scope import Scope
 from operators.columns.stream import Columns
 from operators.errors import RecordUnfit
-from operators.input import Input
+from operators.input.input import Input
 from operators.schema import Schema, arrow_schema
 
 ROWS_MAX = 2**19

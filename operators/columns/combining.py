@@ -18,9 +18,9 @@ from framework.errors import GraphError
 from operators.columns import casts
 from operators.columns.aggregates import Aggregate
 from operators.columns.loop import Field, loop_source, numbers
-from routing.columns import registers
+from routing.columns import hyperloglog
 from routing.columns.keys import KeyColumn, check_columns
-from routing.columns.layout import words_in
+from routing.columns.table.layout import words_in
 
 _RESULTS = """
 
@@ -150,7 +150,7 @@ class Combined:
 
     @property
     def _imports(self) -> str:
-        return f"from {casts.__name__} import added\nfrom {registers.__name__} import estimated, merged, noted\n"
+        return f"from {casts.__name__} import added\nfrom {hyperloglog.__name__} import estimated, merged, noted\n"
 
     @property
     def _initial(self) -> str:

@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 from numba.core.errors import NumbaError
 
-from operators.blame import blame
 from operators.columns.errors import FoldNotCompiled, ValueUnfit
-from operators.columns.loading import is_new, load
 from operators.columns.loop import Field, Shape, is_number, numbers
+from operators.columns.module_cache import is_new, load
 from operators.columns.rewriting import MARK, Rewriter, Rewritten, Source
+from operators.error_context import blame
 from routing.bins import Bins
 from routing.columns.compiled import compiling
-from routing.columns.gathering import decoded, gathered
 from routing.columns.keys import KeyColumns, Keys, sealed
 from routing.columns.memory import Array, empty
-from routing.columns.table import Table
+from routing.columns.table.table import Table
+from routing.columns.take import decoded, gathered
 
 GIVEN_MIN = 1024
 """How many keys of an epoch there is room for at first."""

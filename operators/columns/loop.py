@@ -12,15 +12,16 @@ import pyarrow as pa
 from operators.columns import casts
 from operators.columns.errors import FoldNotCompiled
 from operators.columns.rewriting import Rewritten
-from routing.columns import compiled, entries, finding, layout, memory
+from routing.columns import compiled, memory
 from routing.columns.keys import KeyColumns
+from routing.columns.table import entries, layout, probe
 
 _HEADER = f"""\
 import numpy as np
 from {casts.__name__} import as_bool, as_float64, as_int64
 from {compiled.__name__} import inlined, kernel
 from {entries.__name__} import bin_of, find_or_insert, places, remove
-from {finding.__name__} import AHEAD, addresses, candidate, is_entry_of, is_far, look_ahead, prefetch_slot
+from {probe.__name__} import AHEAD, addresses, candidate, is_entry_of, is_far, look_ahead, prefetch_slot
 from {layout.__name__} import NONE, NULL_SIZE, PAD, STATE, WIDTH
 from {memory.__name__} import address_of, load_f64, load_i64, store
 

@@ -14,19 +14,19 @@ import pyarrow as pa
 
 from operators.columns.aggregating import CompiledAggregates, Loop, go_through
 from operators.columns.combining import Combined
-from operators.columns.loading import load
+from operators.columns.module_cache import load
 from routing.bins import Bins
-from routing.columns.changes import Changes
+from routing.columns.adaptive import Worth
 from routing.columns.compiled import compiling, kernel
-from routing.columns.encoding import Encoder
-from routing.columns.gathering import gathered
+from routing.columns.dictionary import Encoder
 from routing.columns.keys import HASHES, RESERVED, KeyColumns, Keys, sealed
-from routing.columns.layout import PAD, STATE, WIDTH, words_in
 from routing.columns.memory import Array, address_of, empty, load_u64, store
 from routing.columns.partition import WHOLE
-from routing.columns.shelf import words_of_column
-from routing.columns.table import Table
-from routing.columns.worth import Worth
+from routing.columns.state import words_of_column
+from routing.columns.table.dirty_entries import Changes
+from routing.columns.table.layout import PAD, STATE, WIDTH, words_in
+from routing.columns.table.table import Table
+from routing.columns.take import gathered
 
 STATES = RESERVED + "states"
 """A column of partial states, which no batch of records has."""

@@ -27,7 +27,7 @@ def map(columns: Columns, function: OfBatch, *, schema: Schema | None = None, na
 
     >>> import pyarrow.compute as pc
     >>> from framework.launch.execute import example
-    >>> from operators.to_stream import to_stream
+    >>> from operators.input.to_stream import to_stream
     >>> def loud(batch):
     ...     return batch.set_column(0, "word", pc.utf8_upper(batch["word"]))
     >>> def build(scope):
@@ -45,7 +45,7 @@ def flat_map(columns: Columns, function: OfBatch, *, schema: Schema | None = Non
 
     >>> from framework.launch.execute import example
     >>> from operators.columns import split_words
-    >>> from operators.to_stream import to_stream
+    >>> from operators.input.to_stream import to_stream
     >>> def build(scope):
     ...     lines = to_stream(scope, ["to be", "or not"]).to_columns({"line": str})
     ...     return lines.flat_map(split_words("line")).extract()
@@ -60,7 +60,7 @@ def filter(columns: Columns, predicate: Callable[[pa.RecordBatch], Any], *, name
 
     >>> import pyarrow.compute as pc
     >>> from framework.launch.execute import example
-    >>> from operators.to_stream import to_stream
+    >>> from operators.input.to_stream import to_stream
     >>> def build(scope):
     ...     sales = to_stream(scope, [("tea", 3), ("milk", 1)]).to_columns({"what": str, "cents": int})
     ...     return sales.filter(lambda batch: pc.greater(batch["cents"], 2)).extract()

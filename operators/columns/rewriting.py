@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from operators.columns.errors import FoldNotCompiled
-from operators.fold import DISCARD
+from operators.stateful.fold import DISCARD
 
 MARK = "line "
 NOTHING = {"as_int64": "np.int64(0)", "as_float64": "0.0", "as_bool": "False"}

@@ -11,13 +11,13 @@ from framework.dataflow.pact import Pipeline
 from framework.dataflow.scope import Outlet
 from framework.errors import GraphError
 from operators.columns.aggregates import Aggregate
-from operators.placement import place_keyed
-from operators.windows.aligned import check_lengths, check_options
-from operators.windows.clock import Clock
+from operators.stateful.placement import place_keyed
+from operators.stateful.windows.aligned import check_lengths, check_options
+from operators.stateful.windows.clock import Clock
 from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
-from routing.store.memory import MemoryStore
+from routing.state.memory import MemoryStore
 
 if TYPE_CHECKING:
     from operators.columns.stream import Columns
@@ -53,8 +53,8 @@ def sliding_window(
 
     >>> from framework.launch.execute import example
     >>> from operators.columns import aggregates as agg
-    >>> from operators.iterator_source import iterator_source
-    >>> from operators.windows import EpochClock
+    >>> from operators.input.iterator_source import iterator_source
+    >>> from operators.stateful.windows import EpochClock
     >>> def build(scope):
     ...     sales = iterator_source(scope, [(0, [("tea", 3), ("tea", 9)]), (1, [("tea", 10)])])
     ...     results, late = sales.to_columns({"what": str, "at": int}).sliding_window(
@@ -73,7 +73,7 @@ def sliding_window(
     """
     from operators.columns.aggregating import CompiledAggregates
     from operators.columns.combining import Combined
-    from operators.columns.spans import Spans
+    from operators.columns.window_slices import Spans
     from operators.columns.windowing import END, PANE, START, EventTime, Timing, Windowing
     from routing.columns.keys import KeyColumns, check_columns
     from routing.columns.pact import ColumnKey

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from operators.columns.stream import Columns
     from operators.stream import Stream
     from routing.columns.keys import Keys
-    from routing.columns.table import Table
+    from routing.columns.table.table import Table
 
 
 def stateful_aggregate(
@@ -35,7 +35,7 @@ def stateful_aggregate(
 
     >>> from framework.launch.execute import example
     >>> from operators.columns import aggregates as agg
-    >>> from operators.to_stream import to_stream
+    >>> from operators.input.to_stream import to_stream
     >>> def build(scope):
     ...     sales = to_stream(scope, [("tea", 3), ("milk", 1), ("tea", 5)]).to_columns({"what": str, "cents": int})
     ...     return sales.stateful_aggregate({"sold": agg.count(), "mean": agg.mean("cents")}, key="what").extract()
@@ -75,7 +75,7 @@ class _Running:
 
     def __init__(self, compiled: CompiledAggregates, partials: Partials | None) -> None:
         """With partial states, which come instead of records or between them, results come per epoch."""
-        from routing.columns.changes import Changes
+        from routing.columns.table.dirty_entries import Changes
 
         self.per_epoch = partials is not None
         self.output = compiled.output

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import pyarrow as pa
 
 from framework.errors import GraphError
-from operators.placement import place_keyed
 from operators.schema import Schema, arrow_schema
+from operators.stateful.placement import place_keyed
 from routing.bins import BinId, Bins
 from routing.commands import Control
-from routing.forwarder import Combine
 from routing.options import BinOptions
-from routing.pending import Pending
-from routing.store.memory import MemoryStore
-from routing.store.rocks import RocksMaker
+from routing.router_operator import Combine
+from routing.state.memory import MemoryStore
+from routing.state.rocks import RocksMaker
+from routing.state.timers import Pending
 
 if TYPE_CHECKING:
     from operators.columns.stream import Columns
-    from operators.fold import Fold
+    from operators.stateful.fold import Fold
     from operators.stream import Stream
     from routing.columns.keys import KeyColumns, Keys
-    from routing.columns.table import Table
-    from routing.columns.tiered import TieredTable
+    from routing.columns.table.table import Table
+    from routing.columns.table.tiered import TieredTable
 
 
 def stateful_state_machine(
@@ -47,7 +47,7 @@ def stateful_state_machine(
     ...     total += n
     ...     return total, [(word, total)]
     >>> from framework.launch.execute import example
-    >>> from operators.to_stream import to_stream
+    >>> from operators.input.to_stream import to_stream
     >>> def build(scope):
     ...     words = to_stream(scope, ["tea", "milk", "tea"]).to_columns({"word": str})
     ...     counts = words.stateful_state_machine(
@@ -167,8 +167,8 @@ class StateMachine:
     """A compiled fold as the logic of a host."""
 
     def __init__(self, fold: Folding, key: KeyColumns, state: pa.Schema, options: BinOptions) -> None:
-        from routing.columns.shelf import TableShelf
-        from routing.columns.table import Table
+        from routing.columns.state import TableShelf
+        from routing.columns.table.table import Table
 
         bins = Bins(options.bins)
         self.pending = Pending()
@@ -208,7 +208,7 @@ class StateMachine:
 
 def tiered(table: Table, bins: Bins, fold: Folding, key: KeyColumns, maker: RocksMaker) -> TieredTable:
     """A table of a fold's keys with a database behind it."""
-    from routing.columns.tiered import TieredTable
+    from routing.columns.table.tiered import TieredTable
 
     TieredTable.warm_up(key, fold.state_words)
     return TieredTable(table, bins, *maker.behind_table(), (lambda: fold.epoch) if fold.per_epoch else None)

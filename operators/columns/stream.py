@@ -12,25 +12,25 @@ import pyarrow as pa
 
 from framework.dataflow.scope import Outlet, Scope
 from framework.errors import GraphError
-from operators.broadcast import broadcast
-from operators.capture import capture
-from operators.columns.moving import concat, exchange, exchange_by, partition
+from operators.capture.capture import capture
+from operators.capture.extract import Extracted
+from operators.columns.exchange import concat, exchange, exchange_by, partition
 from operators.columns.per_batch import filter, flat_map, map
 from operators.columns.sliding_window import sliding_window
 from operators.columns.stateful_aggregate import stateful_aggregate
 from operators.columns.stateful_state_machine import stateful_state_machine
 from operators.columns.tumbling_window import tumbling_window
-from operators.enter import enter
-from operators.exchange import deal
-from operators.extract import Extracted
-from operators.inspect import inspect_batch
-from operators.leave import leave
-from operators.probe import Probe, probe
+from operators.core.broadcast import broadcast
+from operators.core.enter import enter
+from operators.core.exchange import deal
+from operators.core.inspect import inspect_batch
+from operators.core.leave import leave
+from operators.core.probe import Probe, probe
+from operators.core.to_rows import rows_from_columns
 from operators.stream import Stream
-from operators.to_rows import rows_from_columns
 
 if TYPE_CHECKING:
-    from operators.event import EventSink
+    from operators.capture.event import EventSink
 
 
 class Columns:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from operators.columns.aggregates import Aggregate
 from operators.columns.sliding_window import WindowedColumns
-from operators.windows.clock import Clock
+from operators.stateful.windows.clock import Clock
 from routing.commands import Control
 from routing.options import BinOptions
 
@@ -35,8 +35,8 @@ def tumbling_window(
 
     >>> from framework.launch.execute import example
     >>> from operators.columns import aggregates as agg
-    >>> from operators.iterator_source import iterator_source
-    >>> from operators.windows import EpochClock
+    >>> from operators.input.iterator_source import iterator_source
+    >>> from operators.stateful.windows import EpochClock
     >>> def build(scope):
     ...     sales = iterator_source(scope, [(0, [("tea", 3), ("tea", 9)]), (1, [("tea", 10), ("tea", 7)])])
     ...     results, late = sales.to_columns({"what": str, "at": int}).tumbling_window(

@@ -1,8 +1,8 @@
 """Windows over aggregates on columns: when they open, close and are forgotten, and what they give.
 
-The same as `operators.windows.aligned` on rows, and in the same epochs. A worker has a table for each window, so that
-to close one is to give out its table, and to forget it is to drop the table. What is put off is a window's start, once
-for each bin that has a key in it: so it goes along with the bin.
+The same as `operators.stateful.windows.aligned` on rows, and in the same epochs. A worker has a table for each window,
+so that to close one is to give out its table, and to forget it is to drop the table. What is put off is a window's
+start, once for each bin that has a key in it: so it goes along with the bin.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import pyarrow as pa
 from framework.errors import GraphError
 from operators.columns.aggregating import CompiledAggregates, Records
 from operators.columns.errors import ValueUnfit
-from operators.columns.spans import Span, Spans
-from operators.windows.aligned import pane_of
-from operators.windows.clock import Clock
+from operators.columns.window_slices import Span, Spans
+from operators.stateful.windows.aligned import pane_of
+from operators.stateful.windows.clock import Clock
 from routing.bins import BinId, Bins
-from routing.columns.gathering import gathered
 from routing.columns.keys import HASHES, KeyColumns, sealed
 from routing.columns.memory import Array
-from routing.columns.window_shelf import WindowShelf
-from routing.pending import Pending
+from routing.columns.take import gathered
+from routing.columns.window_state import WindowShelf
+from routing.state.timers import Pending
 
 START, END, PANE = "start", "end", "pane"
 

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 from framework.errors import ConfigError, HailerError, JobStopped
 from framework.launch.config import Config
-from framework.launch.family import supervise
 from framework.launch.signals import Stop
-from framework.launch.spark import SparkLauncher
-from framework.launch.spark_task import Program
-from operators.job import Job
-from operators.job_files import JobProgram
-from operators.portal.door import find_door
-from operators.portal.errors import JobLost, Refused
+from framework.launch.supervisor import supervise
+from operators.broker.endpoint import find_door
+from operators.broker.errors import JobLost, Refused
+from operators.control.errors import JobUnreachable
+from operators.control.job_control import JobControl
+from operators.control.job_service import Overseer
+from operators.control.outcome import Outcome
+from operators.control.run_job import JobProgram
+from operators.job.job import Job
+from operators.spark.launch.launcher import SparkLauncher
+from operators.spark.launch.task import Program
 from operators.spark.settings import RENAMING, SMALL_BATCHES, Slots, settings, wait_for_sources
 from operators.spark.source import register
-from routing.control.errors import JobUnreachable
-from routing.control.outcome import Outcome
-from routing.control.overseer import Overseer
-from routing.control.plane import JobControl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +48,7 @@ class JobOnSpark:
     the other commands find the job in the current directory.
 
     As a context manager it starts the job, and stops it when the block has ended. Instead of a `Job`, which is open to
-    DataFrames, it takes another `Program`, such as a `operators.job_files.JobProgram` on files; it is then waited for
+    DataFrames, it takes another `Program`, such as a `JobProgram` on files; it is then waited for
     at the end of the block, unless that fails.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from framework.errors import ConfigError
-from routing.control.arguments import hint
+from framework.suggest import hint
 
 OPTIONS = ("job", "directory", "input", "output", "final", "maxRowsPerTrigger", "maxBytesPerTrigger")
 SPARKS_OWN = frozenset({"checkpointlocation", "path", "outputmode", "querytimeout"})

@@ -17,8 +17,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from framework.errors import ConfigError
-from operators.portal.client import Gate, Pieces
-from operators.spark.garbage import keep_what_is_loaded
+from operators.broker.client import Gate, Pieces
+from operators.spark.gc_tuning import keep_what_is_loaded
 
 WAIT_S = 0.1
 """How long Spark is let wait for something to read: otherwise it asks a hundred times a second."""

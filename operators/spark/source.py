@@ -15,8 +15,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from framework.errors import ConfigError
-from operators.portal.door import Door, find_door
-from operators.spark.garbage import keep_what_is_loaded
+from operators.broker.endpoint import Door, find_door
+from operators.spark.gc_tuning import keep_what_is_loaded
 from operators.spark.options import check_options, flag, positive
 from operators.spark.reader import BatchReader, Origin, StreamReader
 from operators.spark.schemas import check_fits, spark_schema, spoken_schema

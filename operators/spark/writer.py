@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from operators.portal.client import Gate
-from operators.spark.garbage import keep_what_is_loaded
+from operators.broker.client import Gate
+from operators.spark.gc_tuning import keep_what_is_loaded
 from operators.spark.schemas import fitted
 
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framework.errors import GraphError
-from routing.columns import hashing, packing
+from framework.suggest import hint
+from routing.columns import composite_key, hashing
 from routing.columns.memory import WORD, Array, empty, padded
-from routing.control.arguments import hint
 from routing.hashing import BYTES_SEED, DATE_SEED, INT_SEED, NAIVE_SEED, STR_SEED, ZONED_SEED
 
 RESERVED = "\0"
@@ -131,9 +131,9 @@ class KeyColumn:
             return *byte_strings(array), nulls
         return sealed(np.arange(0, 8 * len(array) + 8, 8)), words_of(array).view(np.uint8), nulls
 
-    def array(self, part: packing.Part) -> pa.Array:
+    def array(self, part: composite_key.Part) -> pa.Array:
         """The values that have these bytes, as they are stored."""
-        validity = packing.validity(part.nulls)
+        validity = composite_key.validity(part.nulls)
         if self.kind != "bytes":
             return pa.Array.from_buffers(self.stored, len(part.nulls), [validity, pa.py_buffer(part.data)])
         is_large = pa.types.is_large_string(self.stored) or pa.types.is_large_binary(self.stored)
@@ -249,22 +249,24 @@ class KeyColumns:
         parts = []
         for column, array in zip(self.columns, arrays, strict=True):
             if column.kind == "bytes":
-                parts.append(packing.Part(nulls_of(array), *byte_strings(array)))
+                parts.append(composite_key.Part(nulls_of(array), *byte_strings(array)))
             else:
-                parts.append(packing.Part(nulls_of(array), np.zeros(0, np.int64), words_of(array).view(np.uint8)))
-        offsets, data = packing.packed(parts)
+                parts.append(composite_key.Part(nulls_of(array), np.zeros(0, np.int64), words_of(array).view(np.uint8)))
+        offsets, data = composite_key.packed(parts)
         return sealed(offsets), sealed(padded(data)), _NONE
 
     def _arrays(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
         """The columns of the keys that have these bytes, as they are stored."""
         if len(self.columns) > 1:
-            parts = packing.unpacked(offsets, data, [column.kind == "bytes" for column in self.columns])
+            parts = composite_key.unpacked(offsets, data, [column.kind == "bytes" for column in self.columns])
         else:
             nulls = nulls if len(nulls) else np.zeros(len(offsets) - 1, np.bool_)
             if self.columns[0].kind == "bytes":
-                parts = [packing.Part(nulls, offsets, data)]
+                parts = [composite_key.Part(nulls, offsets, data)]
             else:
-                parts = [packing.Part(nulls, offsets[:0], packing.gathered_words(offsets[:-1], nulls, data))]
+                parts = [
+                    composite_key.Part(nulls, offsets[:0], composite_key.gathered_words(offsets[:-1], nulls, data))
+                ]
         return [column.array(part) for column, part in zip(self.columns, parts, strict=True)]
 
 

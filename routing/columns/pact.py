@@ -11,21 +11,21 @@ import pyarrow as pa
 
 from framework.dataflow.handle import Pusher
 from framework.dataflow.pact import Channel, deliver
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.progress.order import Time
 from routing.bins import Bins
-from routing.columns.dealing import with_keys
-from routing.columns.encoding import Encoder
+from routing.columns.dictionary import Encoder
 from routing.columns.keys import HASHES, KeyColumns
 from routing.columns.memory import Array, empty
 from routing.columns.partition import Division, divided, divided_by, part_of_bin, warm_up
-from routing.forwarder import Combine
-from routing.router import Router
+from routing.columns.scatter import with_keys
+from routing.router_operator import Combine
+from routing.routing_table import Router
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnKey:
-    """Records of a stream of columns by their key: a `routing.stateful.Keying`."""
+    """Records of a stream of columns by their key: a `routing.placement.Keying`."""
 
     key: KeyColumns
     combine: Combine | None = None

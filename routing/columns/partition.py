@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from routing.columns import dealing
+from routing.columns import scatter
 from routing.columns.compiled import kernel
-from routing.columns.dealing import NO_HASHES, Room, dealt, nowhere
 from routing.columns.hashing import hash_bytes
 from routing.columns.keys import HASHES, KeyColumns, sealed
-from routing.columns.layout import NEAR_SLOTS_MAX
 from routing.columns.memory import Array, empty
+from routing.columns.scatter import NO_HASHES, Room, dealt, nowhere
+from routing.columns.table.layout import NEAR_SLOTS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def warm_up(key: KeyColumns) -> None:
     none = pa.RecordBatch.from_pylist([], schema=key.schema)
     for batch in (none, none.add_column(0, HASHES, pa.array([], pa.uint64()))):
         divided(batch, key, WHOLE)
-    dealing.warm_up()
+    scatter.warm_up()
 
 
 @kernel

@@ -16,10 +16,10 @@ from typing import Any
 from rocksdict import Options, Rdict, SstFileWriter, WriteBatch
 
 from routing.bins import BinId, Bins
-from routing.store.budget import MIB
-from routing.store.keyed import KeyedStore
-from routing.store.memory import MemoryStore
-from routing.store.rocks import RocksStore
+from routing.state.memory import MemoryStore
+from routing.state.rocks import RocksStore
+from routing.state.rocks_budget import MIB
+from routing.state.store import KeyedStore
 from tests.bench.harness import Bar, Progress, bench, seconds
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "state_larger_than_memory.py"
@@ -80,7 +80,7 @@ def _update_twice(make: Callable[[Bins], KeyedStore], keys: list[str], state: by
 
 @bench("store-layouts")
 def store_layouts(progress: Progress) -> Iterator[Bar]:
-    """The choices of `routing.store.rocks`: prefixes, chunks and range deletions against what else there is."""
+    """The choices of `routing.state.rocks`: prefixes, chunks and range deletions against what else there is."""
     with TemporaryDirectory() as folder:
         progress("column families")
         families = seconds(partial(_make_and_drop_families, f"{folder}/families"))

@@ -13,11 +13,11 @@ import pyarrow as pa
 from operators.columns.fold import CompiledFold
 from operators.columns.loop import Field
 from operators.columns.stateful_state_machine import StateMachine as OnColumns
-from operators.stateful_state_machine import StateMachine as OnRows
+from operators.stateful.stateful_state_machine import StateMachine as OnRows
 from routing.columns.keys import KeyColumns
 from routing.options import BinOptions
-from routing.store.budget import MIB
-from routing.store.rocks import RocksStore
+from routing.state.rocks import RocksStore
+from routing.state.rocks_budget import MIB
 from tests.bench.harness import Bar, Progress, bench
 
 BATCH = 8192

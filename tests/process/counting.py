@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from framework.membership import Address, WorkerId
+from framework.membership.driver import Rescaling
+from framework.membership.joiner import Phase
+from framework.membership.members import Address, WorkerId
 from framework.net.endpoint import Endpoint
-from framework.rescale.joiner import Phase
 from framework.wire import handshake
-from framework.worker.rescaling import Rescaling
 from operators import BinOptions, ControlInput, Input, Probe, Steward, Worker, execute_from_args
 
 WORDS = [f"w{number}" for number in range(200)]

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from framework.errors import HailerError
-from routing.control import command
-from routing.control.client import Client
+from operators.control import cli
+from operators.control.client import Client
 from tests.processes import Ended, end, run, start
 
 HAILER = str(Path(sys.executable).with_name("hailer"))
@@ -140,7 +140,7 @@ def say(folder: Path, *arguments: str) -> Ended:
     with pytest.MonkeyPatch.context() as patch, chdir(folder), redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "argv", ["hailer", *arguments])
         with pytest.raises(SystemExit) as exited:
-            command.main()
+            cli.main()
     code = exited.value.code
     assert isinstance(code, int), code
     return Ended(code, out.getvalue(), err.getvalue())

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from routing.control.pages import status_page
+from operators.control.render import status_page
 from tests.process.jobs import (
     COUNTS,
     HAILER,

@@ -22,7 +22,7 @@ from typing import IO, Any
 import pytest
 
 from framework.errors import PeerRefused, SecretMismatch
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.net.endpoint import Endpoint
 from framework.net.mesh import Mesh, start_mesh
 from framework.net.tcp_link import OUTBOUND_BYTES_MAX

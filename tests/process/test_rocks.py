@@ -6,15 +6,15 @@ import signal
 from pathlib import Path
 
 from routing.bins import Bins
-from routing.store.budget import MIB
-from routing.store.rocks import RocksStore
+from routing.state.rocks import RocksStore
+from routing.state.rocks_budget import MIB
 from tests.processes import Program, end, wait_for_line
 
 WRITES = """
     import sys
     from routing.bins import Bins
-    from routing.store.budget import MIB
-    from routing.store.rocks import RocksStore
+    from routing.state.rocks_budget import MIB
+    from routing.state.rocks import RocksStore
 
     KEYS = range(200)
     store = RocksStore.open(Bins(16), sys.argv[1], 32 * MIB)
@@ -31,8 +31,8 @@ WRITES = """
 COUNTS = """
     import sys
     from operators import BinOptions, Input, Probe, execute_from_args
-    from routing.store.budget import MIB
-    from routing.store.rocks import RocksStore
+    from routing.state.rocks_budget import MIB
+    from routing.state.rocks import RocksStore
 
     def count(word, n, total):
         if word == sys.argv[2]:
@@ -65,9 +65,9 @@ COUNTS = """
 MOVES = """
     import sys
     from operators import BinOptions, ControlInput, Input, Probe, execute_from_args
-    from routing.store.memory import MemoryStore
-    from routing.store.budget import MIB
-    from routing.store.rocks import RocksStore
+    from routing.state.memory import MemoryStore
+    from routing.state.rocks_budget import MIB
+    from routing.state.rocks import RocksStore
 
     EPOCHS, KEYS = 12, 2000
     rocks = RocksStore.maker(sys.argv[1], 32 * MIB)
@@ -112,8 +112,8 @@ MOVES_COLUMNS = """
     import pyarrow as pa
     from operators import BinOptions, ControlInput, Probe, execute_from_args
     from operators.columns import ColumnInput
-    from routing.store.budget import MIB
-    from routing.store.rocks import RocksStore
+    from routing.state.rocks_budget import MIB
+    from routing.state.rocks import RocksStore
 
     EPOCHS, KEYS, BATCH = 4, 300_000, 10_000
     rocks = RocksStore.maker(sys.argv[1], 32 * MIB)
@@ -171,9 +171,9 @@ MOVES_COLUMNS = """
 FILLS_BEHIND_A_TABLE = """
     import resource, sys
     from rocksdict import WriteBatch
-    from routing.store.budget import MIB
-    from routing.store.errors import StoreFull
-    from routing.store.rocks import RocksStore
+    from routing.state.rocks_budget import MIB
+    from routing.state.errors import StoreFull
+    from routing.state.rocks import RocksStore
 
     database, _ = RocksStore.maker(sys.argv[1], 32 * MIB).behind_table()
     resource.setrlimit(resource.RLIMIT_FSIZE, (MIB // 4, MIB // 4))
@@ -189,9 +189,9 @@ FILLS_BEHIND_A_TABLE = """
 FILLS = """
     import resource, sys
     from routing.bins import Bins
-    from routing.store.errors import StoreFull
-    from routing.store.budget import MIB
-    from routing.store.rocks import RocksStore
+    from routing.state.errors import StoreFull
+    from routing.state.rocks_budget import MIB
+    from routing.state.rocks import RocksStore
 
     store = RocksStore.open(Bins(16), sys.argv[1], 32 * MIB)
     resource.setrlimit(resource.RLIMIT_FSIZE, (MIB // 4, MIB // 4))

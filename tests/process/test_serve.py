@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from operators.portal.door import Door, find_door
-from operators.portal.errors import JobLost, Refused
+from operators.broker.endpoint import Door, find_door
+from operators.broker.errors import JobLost, Refused
 from tests.process.jobs import HAILER, ask, hailer, wait_until
 from tests.processes import end, start
 

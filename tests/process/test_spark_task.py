@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from framework.launch.hub import Hub, Line
-from framework.launch.link import Link
+from framework.launch.gateway import Hub, Line
+from framework.launch.rpc import Link
 from tests.process.jobs import wait_until
 from tests.process.test_scale import is_alive
 from tests.processes import end
@@ -24,7 +24,7 @@ SECRET = secrets.token_bytes(32)
 TASK = """
 import sys
 
-from framework.launch.spark_task import Ticket, run
+from operators.spark.launch.task import Ticket, run
 
 
 class Program:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framework.wire.lending import Blocks
+from framework.wire.shm_messages import Blocks
 
 END = 4096
 

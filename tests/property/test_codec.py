@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framework.errors import PeerRefused, ProtocolError, SecretMismatch
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.progress.order import Product, Time
 from framework.wire.codec import decode_rows, decode_value, encode_rows, encode_value
 from framework.wire.framing import FrameReader, frame

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from framework.errors import GraphError
 from routing.bins import BinId, Bins
 from routing.columns.keys import KeyColumns, Keys
-from routing.columns.table import Table
+from routing.columns.table.table import Table
 from routing.hashing import stable_hash
 
 FEWER = settings(max_examples=settings().max_examples // 3)

@@ -19,7 +19,7 @@ from framework.worker.worker import Worker
 from operators import EpochClock, iterator_source, to_stream
 from operators.columns import ColumnInput
 from operators.columns import aggregates as agg
-from routing.columns.registers import bits_for
+from routing.columns.hyperloglog import bits_for
 from routing.hashing import stable_hash
 from tests.unit.operators.moving import Feed, by_epoch, run_moving
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh64_intdigest
 
-from routing.columns import encoding
-from routing.columns.dealing import with_keys
-from routing.columns.encoding import KEYS_MAX, ROWS_MIN, Encoder
-from routing.columns.gathering import decoded
+from routing.columns import dictionary
+from routing.columns.adaptive import Worth
+from routing.columns.dictionary import KEYS_MAX, ROWS_MIN, Encoder
 from routing.columns.keys import KeyColumns
 from routing.columns.partition import WHOLE, Division
-from routing.columns.worth import Worth
+from routing.columns.scatter import with_keys
+from routing.columns.take import decoded
 from routing.hashing import BYTES_SEED, stable_hash
 
 OWNERS = np.array([0, 2, 1, 2], np.uint16)
@@ -91,8 +91,8 @@ def test_small_batches_and_those_with_nulls_are_left_as_they_are():
 
 def test_who_crowds_one_place_is_given_up_on_and_a_few_there_are_told_apart():
     """Keys of 8 bytes that differ by a multiple of what their slot is computed with go to slots next to each other."""
-    inverse = pow(int(encoding._P2), -1, 2**64)
-    size = (8 * int(encoding._P1)) % 2**64
+    inverse = pow(int(dictionary._P2), -1, 2**64)
+    size = (8 * int(dictionary._P1)) % 2**64
     octets = [(((number * inverse) % 2**64) ^ size).to_bytes(8, "little") for number in range(200)]
     of = encoder(pa.binary())
     assert of.encoded(batch_of(octets * 3, pa.binary()), WHOLE) is None
@@ -124,13 +124,13 @@ def slot_of(key: bytes) -> int:
         mixed = xxh64_intdigest(key, BYTES_SEED)
     else:
         prefix, rest = (int.from_bytes(part, "little") for part in (key[:8], key[-8:]))
-        mixed = ((prefix ^ (len(key) * int(encoding._P1) % 2**64)) * int(encoding._P2)) % 2**64
-        mixed = ((mixed ^ (mixed >> 32) ^ rest) * int(encoding._P3)) % 2**64
-    return mixed >> (64 - encoding._SLOTS_BITS)
+        mixed = ((prefix ^ (len(key) * int(dictionary._P1) % 2**64)) * int(dictionary._P2)) % 2**64
+        mixed = ((mixed ^ (mixed >> 32) ^ rest) * int(dictionary._P3)) % 2**64
+    return mixed >> (64 - dictionary._SLOTS_BITS)
 
 
 def test_serial_numbers_of_batches_do_not_run_out(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(encoding, "_SERIAL_MAX", 3)
+    monkeypatch.setattr(dictionary, "_SERIAL_MAX", 3)
     of = encoder()
     for number in range(9):
         keys = [f"{number}", "tea", f"{number}", "tea"]

@@ -24,7 +24,7 @@ from operators.columns.loop import numbers
 from operators.schema import arrow_schema
 from routing.bins import Bins
 from routing.columns.keys import KeyColumns
-from routing.columns.table import Table
+from routing.columns.table.table import Table
 from tests.cramped import small_dictionaries, small_regions
 from tests.unit.operators.moving import run_moving
 

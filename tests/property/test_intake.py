@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.portal.depot import Parcel
-from operators.portal.intake import Intake
+from operators.broker.intake import Intake
+from operators.broker.spill import Parcel
 
 TASKS = 2
 

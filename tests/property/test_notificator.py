@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from framework.dataflow.capability import Capability
 from framework.dataflow.notificator import Notificator
 from framework.dataflow.operator import Activator, BuiltOperator
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.progress.antichain import Antichain, mutable_antichain
 from framework.progress.change_batch import ChangeBatch
 from framework.progress.domain import Domain

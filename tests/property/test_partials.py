@@ -17,11 +17,11 @@ from operators.columns.aggregating import CompiledAggregates
 from operators.columns.combining import Combined
 from operators.columns.partials import STATES, Partials
 from routing.bins import Bins
-from routing.columns.changes import Changes
+from routing.columns.adaptive import Worth
 from routing.columns.keys import HASHES, KeyColumns
 from routing.columns.partition import Division, divided
-from routing.columns.table import Table
-from routing.columns.worth import Worth
+from routing.columns.table.dirty_entries import Changes
+from routing.columns.table.table import Table
 
 SCHEMA = pa.schema(
     {

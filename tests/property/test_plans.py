@@ -11,10 +11,11 @@ from random import Random
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from routing.bins import BinId
-from routing.plan import Plan, PlanRunner, Reassignment, Step, all_at_once, balance, batched, fluid, optimized
-from routing.plan.matching import maximum_matching
+from routing.migration import Plan, PlanRunner, Reassignment, Step, all_at_once, batched, fluid, optimized
+from routing.migration.balance import balance
+from routing.migration.matching import maximum_matching
 
 WORKERS = [WorkerId(worker) for worker in (0, 1, 4, 5, 9)]
 OWNER = st.sampled_from(WORKERS)

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.wire.codec import decode_value, encode_value
 from routing.bins import BinId, Bins
 from routing.commands import (
@@ -25,7 +25,7 @@ from routing.commands import (
     Refused,
     Retire,
 )
-from routing.router import Router, RoutingState, Ship
+from routing.routing_table import Router, RoutingState, Ship
 
 BINS = 4
 OWNERS = [WorkerId(0), WorkerId(2), WorkerId(5)]

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from operators.columns.fold import CompiledFold
 from operators.columns.loop import Field
-from operators.fold import DISCARD
+from operators.stateful.fold import DISCARD
 from routing.bins import BinId, Bins
-from routing.columns import table as table_module
 from routing.columns.keys import KeyColumns, Keys
-from routing.columns.layout import ARENA_TOP, NEAR_SLOTS_MAX
-from routing.columns.table import Table
+from routing.columns.table import table as table_module
+from routing.columns.table.layout import ARENA_TOP, NEAR_SLOTS_MAX
+from routing.columns.table.table import Table
 from routing.hashing import stable_hash
 
 Key = bytes | None

@@ -18,10 +18,10 @@ from framework.wire.columns import decode_batch
 from operators.columns.fold import CompiledFold
 from operators.columns.loop import Field
 from operators.columns.stateful_state_machine import StateMachine
-from operators.fold import DISCARD
+from operators.stateful.fold import DISCARD
 from routing.bins import BinId, Bins
-from routing.columns import tiered
 from routing.columns.keys import KeyColumns, byte_strings, nulls_of
+from routing.columns.table import tiered
 from routing.options import BinOptions
 from tests.cramped import CrampedMaker
 

@@ -14,14 +14,14 @@ from random import Random
 from typing import Any
 
 from framework.errors import GraphError
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.simulation.cluster import Pace, SimulatedCluster
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input
 from routing.bins import BinId, Bins
 from routing.commands import Configuration, Handover, Instruction, Map, Move, Refused, Retirement
-from routing.forwarder import Report, Restored
+from routing.router_operator import Report, Restored
 from tests.cramped import small_regions
 from tests.sim.bins_run import aggregate_columns, count_columns
 

@@ -13,25 +13,25 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.simulation.cluster import Pace, SimulatedCluster
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input
-from operators.binned import BinnedLogic
 from operators.columns import aggregates as agg
-from operators.fold import DISCARD
-from operators.stateful_state_machine import StateMachine
+from operators.stateful.fold import DISCARD
+from operators.stateful.per_bin_logic import BinnedLogic
+from operators.stateful.stateful_state_machine import StateMachine
 from operators.stream import Stream
-from routing.bin_shelf import Bin
 from routing.bins import BinId, Bins
 from routing.commands import Control, Instruction, Map, Move, Noop
-from routing.forwarder import Report
-from routing.host import Logic
-from routing.router import Installation
-from routing.stateful import OnBins, RowKey
-from routing.store.keyed import StoreMaker
-from routing.store.memory import MemoryStore
+from routing.placement import OnBins, RowKey
+from routing.router_operator import Report
+from routing.routing_table import Installation
+from routing.state.memory import MemoryStore
+from routing.state.per_bin import Bin
+from routing.state.store import StoreMaker
+from routing.state_operator import Logic
 from tests.cramped import CrampedMaker, small_dictionaries, small_regions
 
 Row = tuple[str, int]

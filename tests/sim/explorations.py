@@ -17,18 +17,17 @@ from typing import Any
 import pytest
 
 from framework.dataflow.operator import BuiltOperator
-from framework.membership import WorkerId
+from framework.membership import driver, protocol
+from framework.membership.bootstrap_server import JoinServer, Spans, Stage
+from framework.membership.context import Lent
+from framework.membership.dataflow_state import WorkerStock
+from framework.membership.joiner import Joiner, Phase
+from framework.membership.members import WorkerId
+from framework.membership.messages import Linked, Ready, Want
 from framework.progress.order import Time, linear_key
-from framework.rescale import member
-from framework.rescale.joiner import Joiner, Phase
-from framework.rescale.server import JoinServer, Spans, Stage
-from framework.rescale.site import Lent
 from framework.simulation.actor import Part, Role, Status
 from framework.simulation.explore import Configuration, Ends, Found, explore
 from framework.simulation.views import Broken, Log
-from framework.wire.rescale import Linked, Ready, Want
-from framework.worker import rescaling
-from framework.worker.stock import WorkerStock
 from framework.worker.worker import Worker
 from operators import Input
 
@@ -167,8 +166,8 @@ class LateServer(JoinServer):
 RULES: dict[str, tuple[object, str, object] | None] = {
     "ours": None,
     "frontier": (WorkerStock, "lend", lend_at_the_frontier),
-    "hasty": (rescaling, "Joiner", HastyJoiner),
-    "late": (member, "JoinServer", LateServer),
+    "hasty": (driver, "Joiner", HastyJoiner),
+    "late": (protocol, "JoinServer", LateServer),
 }
 """By name, what takes the place of what."""
 

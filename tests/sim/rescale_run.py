@@ -18,7 +18,7 @@ from random import Random
 
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.notificator import Notificator
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.progress.order import Time
 from framework.simulation.cluster import Pace, SimulatedCluster
 from framework.simulation.invariants import Invariants

@@ -21,20 +21,21 @@ from examples.nexmark.events import Auction, Bid, Event, Person
 from examples.nexmark.generator import Generator
 from examples.nexmark.queries import QUERIES, House, Keep
 from examples.nexmark.semantics import Settings
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.simulation.cluster import Pace, SimulatedCluster
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
-from operators import BinOptions, ControlInput, Input, Stream, binned
-from routing.bin_shelf import Bin, BinShelf
+from operators import BinOptions, ControlInput, Input, Stream
+from operators.stateful import per_bin_logic
 from routing.bins import BinId, Bins
-from routing.columns.window_shelf import WindowShelf
+from routing.columns.window_state import WindowShelf
 from routing.commands import Configuration, Move
-from routing.forwarder import Report
-from routing.pending import Pending
-from routing.router import Installation
-from routing.shelf import KeyedShelf
-from routing.store.keyed import KeyedStore
+from routing.router_operator import Report
+from routing.routing_table import Installation
+from routing.state.keyed import KeyedShelf
+from routing.state.per_bin import Bin, BinShelf
+from routing.state.store import KeyedStore
+from routing.state.timers import Pending
 
 SEEDS = range(8)
 ON_COLUMNS = "_on_columns"
@@ -110,8 +111,8 @@ class Witness:
 
     def patches(self) -> Iterable[Any]:
         """Have operators make what they are made of here."""
-        yield patch.object(binned, "BinShelf", self._bin_shelf)
-        yield patch.object(import_module("operators.process"), "KeyedShelf", self._keyed_shelf)
+        yield patch.object(per_bin_logic, "BinShelf", self._bin_shelf)
+        yield patch.object(import_module("operators.stateful.process"), "KeyedShelf", self._keyed_shelf)
         yield patch.object(import_module("operators.columns.windowing"), "WindowShelf", self._window_shelf)
 
     def report(self, worker: WorkerId, what: Report) -> None:

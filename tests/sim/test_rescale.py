@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from framework.errors import GraphError
-from framework.membership import WorkerId
-from framework.rescale.server import Stage
+from framework.membership.bootstrap_server import Stage
+from framework.membership.members import WorkerId
 from framework.simulation.cluster import Pace, SimulatedCluster
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker

@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from operators.job_files import JobProgram
+from operators.control.job_file import load_job
+from operators.control.run_job import JobProgram
 from operators.spark import JobOnSpark
-from routing.control.job_file import load_job
 
 WAIT_S = 120.0
 """Java takes its time."""

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.launch.family import ProcessesFailed
-from framework.launch.spark_session import SparkOptions, open_session
+from framework.launch.supervisor import ProcessesFailed
 from operators import Flow, Job
-from operators.job_files import JobProgram
+from operators.control.errors import ChangeFailed
+from operators.control.job_file import load_job
+from operators.control.run_job import JobProgram
+from operators.control.spark_flags import SparkOptions
 from operators.spark import JobOnSpark
+from operators.spark.launch.session import open_session
 from operators.spark.settings import PARALLELISM, RENAMING, SMALL_BATCHES
-from routing.control.errors import ChangeFailed
-from routing.control.job_file import load_job
 from tests.process.jobs import wait_until
 from tests.process.test_scale import is_alive
 from tests.spark.counting import check_counts, counting, pids
@@ -130,8 +131,8 @@ def test_a_task_that_gets_no_slot_in_time_is_given_up(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """As it may happen with dynamic allocation, where slots cannot be counted in advance."""
-    monkeypatch.setattr("framework.launch.spark.check_room", lambda *_, **__: None)
-    monkeypatch.setattr("framework.launch.spark.START_S_MAX", 5.0)
+    monkeypatch.setattr("operators.spark.launch.launcher.check_room", lambda *_, **__: None)
+    monkeypatch.setattr("operators.spark.launch.launcher.START_S_MAX", 5.0)
     with pytest.raises(
         ProcessesFailed, match=r"process \d did not start within 5 s of its submission to Spark: its task"
     ):

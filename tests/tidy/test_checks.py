@@ -22,8 +22,9 @@ CLEAN = {
     "framework/simulation/cluster.py": "",
     "routing/__init__.py": "",
     "routing/command.py": "import framework\n",
-    "operators/__init__.py": "from operators.delay import delay\n",
-    "operators/delay.py": '"""Moves records to a later time."""\n',
+    "operators/__init__.py": "from operators.core.delay import delay\n",
+    "operators/core/__init__.py": "",
+    "operators/core/delay.py": '"""Moves records to a later time."""\n',
     "examples/hello.py": "import operators\n",
     "tests/test_delay.py": "from framework.simulation import cluster\nstream.delay(1)\n",
     "docs/reference/operators.md": "## `delay`\n",
@@ -69,7 +70,7 @@ def test_a_clean_tree_passes(plant: Plant, check: Check):
     [
         "import routing\n",
         "from routing import command\n",
-        "import operators.delay as later\n",
+        "import operators.core.delay as later\n",
         "def late():\n    from routing.command import main\n",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from operators import delay\n",
         "from ..routing import command\n",
@@ -156,14 +157,14 @@ def test_a_stranger_at_the_top(plant: Plant):
 @pytest.mark.parametrize(
     ("where", "text", "complaint"),
     [
-        ("operators/delay.py", "", "has no docstring"),
+        ("operators/core/delay.py", "", "has no docstring"),
         ("tests/test_delay.py", "# delay\n'delay'\n", "no test uses `delay`"),
         ("docs/reference/operators.md", "A delay, and `delays`.\n", "docs/reference does not mention `delay`"),
     ],
 )
 def test_an_operator_that_is_not_finished(plant: Plant, where: str, text: str, complaint: str):
     [problem] = checks.unfinished_operators(plant({where: text}))
-    assert problem.startswith("operators/delay.py:1: ")
+    assert problem.startswith("operators/core/delay.py:1: ")
     assert complaint in problem
 
 

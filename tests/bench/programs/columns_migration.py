@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from operators import ControlInput, Probe, Worker, execute_from_args
 from operators.columns import ColumnInput
 from routing.bins import Bins
-from routing.plan import PlanRunner, Reassignment, all_at_once, optimized
+from routing.migration import PlanRunner, Reassignment, all_at_once, optimized
 from routing.registry import operators_on
 
 RECORDS, STEADY_EPOCHS, LOAD_BATCH = 16_384, 200, 65_536

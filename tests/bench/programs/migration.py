@@ -17,12 +17,12 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from operators import ControlInput, Input, Probe, Worker, execute_from_args
 from routing.bins import Bins
-from routing.plan.plan import Plan
-from routing.plan.runner import PlanRunner
-from routing.plan.strategies import Reassignment, all_at_once, fluid, optimized
+from routing.migration.plan import Plan
+from routing.migration.runner import PlanRunner
+from routing.migration.strategies import Reassignment, all_at_once, fluid, optimized
 
 PLANS = {"all-at-once": all_at_once, "fluid": fluid, "optimized": optimized}
 RECORDS, STEADY_EPOCHS, LOAD_BATCH = 200, 400, 10_000

@@ -20,7 +20,7 @@ from random import Random
 from typing import Any
 
 from operators import ControlInput, Input, Probe, Worker, execute_from_args
-from operators.steward import Steward
+from operators.job.steward import Steward
 
 LOAD_BATCH = 10_000
 BINS = 256

@@ -14,8 +14,8 @@ from random import Random
 from typing import Any
 
 from framework.dataflow.handle import OutputHandle
+from framework.membership.driver import Rescaling
 from framework.progress.order import Time
-from framework.worker.rescaling import Rescaling
 from operators import ControlInput, Input, Probe, Worker, execute_from_args
 
 WORDS = 1_000

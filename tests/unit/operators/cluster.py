@@ -10,7 +10,7 @@ from framework.progress.order import linear_key
 from framework.simulation.cluster import SimulatedCluster
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
-from operators.extract import Extracted
+from operators.capture.extract import Extracted
 
 R = TypeVar("R")
 

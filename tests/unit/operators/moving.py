@@ -14,8 +14,8 @@ from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input, Stream
 from routing.bins import BinId, Bins
 from routing.commands import Control
-from routing.router import Installation
-from routing.store.memory import MemoryStore
+from routing.routing_table import Installation
+from routing.state.memory import MemoryStore
 
 Rows = list[Any]
 Feed = list[list[Rows]]

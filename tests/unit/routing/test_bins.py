@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from routing.bins import BINS_MAX, Bins
 from routing.errors import BinCountInvalid
 from routing.hashing import stable_hash

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from framework.membership import WorkerId
+from framework.membership.members import WorkerId
 from framework.wire.codec import decode_rows, encode_rows
 from routing.bins import BinId
 from routing.commands import (

@@ -8,7 +8,7 @@ import pytest
 
 from routing.errors import BinCountInvalid, BinOptionsInvalid
 from routing.options import BinOptions
-from routing.store.memory import MemoryStore
+from routing.state.memory import MemoryStore
 
 
 def test_a_number_means_so_many_bins_and_the_defaults():

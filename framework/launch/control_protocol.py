@@ -1,0 +1,67 @@
+"""What a job's processes can be asked while they run, and by whom: a seam that is filled from above the framework."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from framework.errors import WorldError
+from framework.launch.rpc import Inquiry
+from framework.launch.signals import Stop
+from framework.membership.members import WorkerId
+from framework.worker.worker import Worker
+
+
+class JobEnds(WorldError):
+    """No process can be added to a job that is about to end."""
+
+
+@dataclass(slots=True, eq=False)
+class Supervised:
+    """One process of a job, as its supervisor sees it."""
+
+    process: int
+    pid: int
+    workers: Sequence[WorkerId]
+    inquiry: Inquiry
+    phases: list[tuple[WorkerId, str, float]] = field(default_factory=list)
+    """What a process that came later has behind it of its join, by worker, with the seconds that it took."""
+    joined: set[WorkerId] = field(default_factory=set)
+    """Its workers that are members of the job."""
+    ended: threading.Event = field(default_factory=threading.Event)
+    failure: str | None = None
+    """Why it ended, unless that was as it should."""
+
+    @property
+    def member(self) -> bool:
+        """Whether all of its workers take part: before that they answer no requests."""
+        return self.joined.issuperset(self.workers)
+
+
+class Workforce(Protocol):
+    """The processes of a job; any thread may ask."""
+
+    def processes(self) -> Sequence[Supervised]:
+        """Those that take part or are about to, in the order of their numbers; those that have left are not there."""
+
+    def hire(self) -> Supervised:
+        """Start another one, which joins; its number is higher than any before it. May raise `JobEnds`."""
+
+
+class ControlPlane(Protocol):
+    """Fills the seam: `answer` in every process of the job, the rest in the one that supervises them."""
+
+    def answer(self, worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
+        """What `worker` answers to a request, in JSON's terms; called in its thread, between its steps."""
+
+    def outputs(self, workers: Sequence[WorkerId], *, alone: bool) -> tuple[int | None, int | None]:
+        """Where the standard output and error go of a process that has these workers, and may be alone.
+
+        They are descriptors that are closed once it has started, or None for the supervisor's own.
+        """
+
+    def overseeing(self, workforce: Workforce, stop: Stop) -> AbstractContextManager[None]:
+        """Oversee a job's processes while the block runs."""

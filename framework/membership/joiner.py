@@ -1,0 +1,192 @@
+"""The joiner's side of a join: from the first word to its server to the moment from which on it is a member.
+
+It gathers the server's state of progress, from each member the number of the next batch that will come directly, and
+from the server the batches in between. Then the program builds its dataflows on that, and with `ready` the joiner asks
+to be enlisted. Until it is, it sends nothing to anybody but its server.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from enum import Enum
+
+from framework.errors import PeerRefused, ProtocolError
+from framework.membership.members import Address, Members, WorkerId
+from framework.membership.messages import (
+    Enlist,
+    Enlisted,
+    First,
+    Join,
+    Linked,
+    Missing,
+    Queued,
+    Ready,
+    Refuse,
+    Roster,
+    ScopeState,
+    State,
+    Want,
+)
+from framework.progress.order import Time
+from framework.wire.messages import Message, Progress
+
+
+class Phase(Enum):
+    """How far a join has come, as the joiner sees it."""
+
+    ASKING = "turn"
+    LINKING = "links"
+    LEARNING = "state"
+    FILLING = "missing batches"
+    BUILDING = "dataflows"
+    ENLISTING = "enlisting"
+    JOINED = "joined"
+
+
+class Inheritance:
+    """What a joiner begins with."""
+
+    def __init__(self) -> None:
+        self.built = 0
+        """How many dataflows the server has built."""
+        self.channels = 0
+        self.fingerprints: dict[int, bytes] = {}
+        self.lent: dict[tuple[str, int], Time] = {}
+        self.spans: tuple[tuple[WorkerId, int, int], ...] = ()
+        self.scopes: dict[int, ScopeState] = {}
+        self.batches: dict[int, list[tuple[WorkerId, Progress]]] = defaultdict(list)
+        """By channel, those that the server passed on."""
+
+    def take(self, state: State) -> None:
+        """Take over what the server has told."""
+        self.built, self.channels = state.built, state.channels
+        self.fingerprints = dict(state.fingerprints)
+        self.lent = {(path, port): time for path, port, time in state.lent}
+        self.spans = state.spans
+
+    def scope(self, channel: int) -> ScopeState | None:
+        """What to begin a scope with; None if it begins for everybody."""
+        if channel >= self.channels:
+            return None
+        return self.scopes.get(channel) or ScopeState(channel, (), (), ())
+
+
+class Joiner:
+    """One join."""
+
+    def __init__(
+        self,
+        worker: WorkerId,
+        server: WorkerId,
+        address: Address,
+        *,
+        send: Callable[[WorkerId, Message], None],
+        reach: Callable[[dict[WorkerId, Address]], None],
+        tell: Callable[[str], None],
+        entered: Callable[[Phase], None],
+    ) -> None:
+        self.phase = Phase.ASKING
+        self.address = address
+        self.inheritance = Inheritance()
+        self.founders: tuple[WorkerId, ...] = ()
+        self.spent: tuple[WorkerId, ...] = ()
+        self.addresses: dict[WorkerId, Address] = {}
+        self.members = Members(0, ())
+        """With the joiner among them, once the server has told."""
+        self._worker = worker
+        self._server = server
+        self._send = send
+        self._reach = reach
+        self._tell = tell
+        self._entered = entered
+        self._state: State | None = None
+        self._first: dict[WorkerId, dict[int, int]] = {}
+        self._lacking: set[tuple[int, WorkerId, int]] = set()
+        send(server, Join(address))
+
+    def receive(self, sender: WorkerId, message: Message) -> bool:
+        """Take a message if it belongs to the join; whether it does."""
+        match message:
+            case Refuse(reason):
+                raise PeerRefused(f"worker {sender} did not let worker {self._worker} join: {reason}")
+            case Queued(_, ahead):
+                self._tell(f"worker {self._worker} waits its turn to join: {ahead} before it")
+            case Roster() if self.phase is Phase.ASKING:
+                self._link(message)
+            case ScopeState(channel=channel):
+                self.inheritance.scopes[channel] = message
+            case State():
+                self._state = message
+                self._first[self._server] = dict(message.next_out)
+            case First(next_out):
+                self._first[sender] = dict(next_out)
+            case Missing(channel, of, sequence, changes):
+                self.inheritance.batches[channel].append((of, Progress(channel, sequence, changes)))
+                self._lacking.discard((channel, of, sequence))
+            case Enlist(joiner) if joiner == self._worker and self.phase is Phase.ENLISTING:
+                self._send(self._server, Enlisted(joiner))
+                self._enter(Phase.JOINED)
+            case _:
+                return False
+        self._go_on()
+        return True
+
+    def ready(self) -> None:
+        """The program has built its dataflows: ask to be enlisted."""
+        assert self.phase is Phase.BUILDING, self.phase
+        self._enter(Phase.ENLISTING)
+        self._send(self._server, Ready())
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self._entered(phase)
+
+    def _link(self, roster: Roster) -> None:
+        self.addresses = dict(roster.members)
+        workers = tuple(sorted(self.addresses))
+        self.members = Members(roster.version, workers).joined_by(self._worker)
+        self.founders = roster.founders
+        self.spent = roster.spent
+        self._enter(Phase.LINKING)
+        self._reach(self.addresses)
+        self._enter(Phase.LEARNING)
+        self._send(self._server, Linked())
+
+    def _go_on(self) -> None:
+        if self.phase is Phase.LEARNING and self._state is not None and self._first.keys() == self.addresses.keys():
+            self._compare(self._state)
+        if self.phase is Phase.FILLING and not self._lacking:
+            self._enter(Phase.BUILDING)
+
+    def _compare(self, state: State) -> None:
+        """Find out which batches are neither in the server's state nor will come directly."""
+        heritage = self.inheritance
+        heritage.take(state)
+        ranges = []
+        for member, next_out in self._first.items():
+            for channel, stop in next_out.items():
+                if channel in heritage.scopes:
+                    start = dict(heritage.scopes[channel].next_in).get(member, 0)
+                elif channel >= state.channels:
+                    start = 0  # its dataflow is not built at the server, which has kept what came for it
+                else:
+                    start = stop  # its dataflow is complete
+                if start > stop:
+                    raise ProtocolError(
+                        f"worker {member} will repeat batches {stop} to {start - 1} of channel {channel}"
+                    )
+                if start < stop:
+                    ranges.append((channel, member, start, stop))
+        for channel in {channel for next_out in self._first.values() for channel in next_out}:
+            if channel < state.channels and channel not in heritage.scopes:
+                due = tuple(
+                    (member, next_out[channel]) for member, next_out in self._first.items() if channel in next_out
+                )
+                heritage.scopes[channel] = ScopeState(channel, (), (), due)
+        self._lacking = {
+            (channel, sender, sequence) for channel, sender, start, stop in ranges for sequence in range(start, stop)
+        }
+        self._enter(Phase.FILLING)
+        if ranges:
+            self._send(self._server, Want(tuple(ranges)))

@@ -1,0 +1,155 @@
+"""The other end of a portal: feeds a job's inputs and reads its outputs, from any process that knows its secret."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from framework.errors import HailerError, ProtocolError
+from framework.membership.members import Address, WorkerId
+from framework.net.connect import Patience, connect_link
+from framework.wire.columns import decode_batch, encode_batch, split_batch
+from framework.wire.handshake import Hello
+from operators.broker.connection import DATA_BYTES_MAX, SILENCE_S, Conversation
+from operators.broker.errors import JobLost, Refused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CONNECT_S = 10.0
+
+Pieces = Sequence[Sequence[int]]
+"""Which rows of an output to read, as `parts` names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Where a portal is, and what it takes to pass."""
+
+    address: Address
+    secret: bytes
+
+    def stage(self, input: str, attempt: str, query: str, batch: int, batches: Iterable[pa.RecordBatch]) -> int | None:
+        """Send all rows of an attempt; how many they are, or None if this batch was taken before."""
+        with self._conversation() as job:
+            job.say("stage", input, attempt, query, batch)
+            if _hear(job)[0] == "done":
+                return None
+            rows = 0
+            for one in batches:
+                for data, some in _pieces(one):
+                    job.say("batch", data, some)
+                    rows += some
+            job.say("complete", rows)
+            _answer(job)
+            return rows
+
+    def commit(
+        self, input: str, query: str, batch: int, attempts: Sequence[str], *, last: bool = False
+    ) -> tuple[int, bool]:
+        """Have a batch released that consists of these attempts; its epoch, and whether it is new."""
+        epoch, new = self._ask("commit", input, query, batch, list(attempts), last)
+        return epoch, new
+
+    def skip(self, input: str, batch: int) -> None:
+        """Tell that a batch has no rows and no attempts."""
+        self._ask("skip", input, batch)
+
+    def abort(self, input: str, attempts: Sequence[str]) -> None:
+        """Have attempts dropped."""
+        self._ask("abort", input, list(attempts))
+
+    def latest(
+        self,
+        output: str,
+        start: int | None = None,
+        *,
+        rows_max: int | None = None,
+        bytes_max: int | None = None,
+        settle: bool = False,
+        within_s: float = 0.0,
+    ) -> tuple[int, int]:
+        """The first offset that is kept, and that up to which one may read from `start` on.
+
+        With `settle`, all that was committed has come out before it is told. As long as there is nothing to read from
+        `start` on, it is not told, but for `within_s` at most.
+        """
+        first, end = self._ask("latest", output, start, rows_max, bytes_max, settle, within_s)
+        return first, end
+
+    def parts(self, output: str, start: int, end: int) -> list[Pieces]:
+        """What lies between two offsets, cut into parts to be read side by side."""
+        [parts] = self._ask("parts", output, start, end)
+        return list(parts)
+
+    def read(self, output: str, pieces: Pieces) -> Iterator[pa.RecordBatch]:
+        """The rows of a part."""
+        with self._conversation() as job:
+            job.say("read", output, [list(piece) for piece in pieces])
+            while (message := _hear(job))[0] == "batch":
+                yield decode_batch(message[1])
+
+    def forget(self, output: str, end: int) -> None:
+        """Have the job forget what lies before an offset."""
+        self._ask("forget", output, end)
+
+    def finish(self, inputs: Sequence[str] = ()) -> None:
+        """Tell that nothing more comes at these inputs, or at any if none is named."""
+        self._ask("finish", list(inputs))
+
+    def _ask(self, *request: Any) -> list[Any]:
+        with self._conversation() as job:
+            job.say(*request)
+            return _answer(job)
+
+    @contextmanager
+    def _conversation(self) -> Iterator[Conversation]:
+        hello = Hello(0, 0, 0, WorkerId(0), WorkerId(0))
+        try:
+            patience = Patience(time.monotonic() + CONNECT_S, lambda: False)
+            connection, leftover = connect_link(self.address, hello, self.secret, patience)
+        except (OSError, HailerError) as error:
+            host, port = self.address
+            raise JobLost(f"the job cannot be reached at {host}:{port} ({error}); has it ended?") from error
+        conversation = Conversation(connection, leftover, silence_s=SILENCE_S)
+        try:
+            yield conversation
+        finally:
+            conversation.close()
+
+
+def _hear(job: Conversation) -> list[Any]:
+    """The next message that is not about waiting."""
+    while (message := job.hear()) is not None:
+        match message:
+            case ["wait"]:
+                continue
+            case ["refused", str(reason)]:
+                raise Refused(reason)
+        return message
+    raise JobLost("the job hung up; its own report says why it ended")
+
+
+def _answer(job: Conversation) -> list[Any]:
+    match _hear(job):
+        case ["done", *answer]:
+            return answer
+        case message:
+            raise ProtocolError(f"{message[0]!r} instead of an answer")
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[bytes, int]]:
+    """The bytes of a batch, in as many pieces as it takes to fit each into a message."""
+    if not len(batch):
+        return
+    data = encode_batch(batch)
+    if len(data) <= DATA_BYTES_MAX:
+        yield data, len(batch)
+        return
+    if len(batch) == 1:
+        raise Refused(f"a row of {len(data):,} bytes is more than the {DATA_BYTES_MAX:,} that can be sent")
+    for half in split_batch(batch):
+        yield from _pieces(half)

@@ -1,0 +1,79 @@
+"""Messages between a job and those who feed or read it: lists of plain values, a frame each, over a proven link.
+
+The first item says what a message is; the rest are its arguments. A job answers every request with `done`, `refused`,
+or, when it streams, with any number of `batch` before that; while somebody has to wait it says `wait`.
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from typing import Any
+
+from framework.errors import ProtocolError
+from framework.wire.codec import decode_value, encode_value
+from framework.wire.framing import FRAME_BYTES_MAX, PREFIX_BYTES, frame
+from operators.broker.errors import JobLost
+
+SILENCE_S = 30.0
+"""How long the other side may say nothing while it should."""
+
+DATA_BYTES_MAX = FRAME_BYTES_MAX - 1024
+"""How much data fits into a message."""
+
+
+class Conversation:
+    """One end of a connection."""
+
+    def __init__(self, connection: socket.socket, leftover: bytes = b"", *, silence_s: float | None) -> None:
+        connection.setblocking(True)
+        connection.settimeout(silence_s)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection = connection
+        self._buffer = bytearray(leftover)
+
+    def say(self, *message: Any) -> None:
+        """Send a message; `JobLost` if nobody takes it."""
+        try:
+            self._connection.sendall(frame(encode_value(list(message))))
+        except OSError as error:
+            raise JobLost(f"the connection broke: {error}") from error
+
+    def hear(self) -> list[Any] | None:
+        """The next message, or None if the other side has hung up between two."""
+        if not self._fill(PREFIX_BYTES):
+            return None
+        length = int.from_bytes(self._buffer[:PREFIX_BYTES], "big")
+        if length > FRAME_BYTES_MAX:
+            raise ProtocolError(f"a frame of {length} bytes, and the limit is {FRAME_BYTES_MAX}")
+        if not self._fill(PREFIX_BYTES + length):
+            raise JobLost("the connection broke within a message")
+        body = bytes(memoryview(self._buffer)[PREFIX_BYTES : PREFIX_BYTES + length])
+        del self._buffer[: PREFIX_BYTES + length]
+        message = decode_value(body)
+        if not isinstance(message, list) or not message or not isinstance(message[0], str):
+            raise ProtocolError("a message is a list that begins with what it is")
+        return message
+
+    def hang_up(self) -> None:
+        """End the connection from another thread; whoever listens is told, and closes it."""
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    def _fill(self, size: int) -> bool:
+        """Read until the buffer has so many bytes; whether it has."""
+        while len(self._buffer) < size:
+            try:
+                data = self._connection.recv(1 << 18)
+            except TimeoutError as error:
+                raise JobLost("nothing was heard for too long") from error
+            except OSError as error:
+                raise JobLost(f"the connection broke: {error}") from error
+            if not data:
+                return False
+            self._buffer += data
+        return True

@@ -1,0 +1,75 @@
+"""Finds a running job that is open to others, and what it takes and gives."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from framework.errors import ConfigError
+from framework.suggest import hint
+from operators.broker.client import Gate
+from operators.control.client import Client
+from operators.control.errors import JobUnreachable
+
+OPEN_S = 120.0
+"""How long a job that runs may take until it is open: a job of columns compiles its folds at first."""
+
+POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One job, as those who feed and read it see it."""
+
+    name: str
+    run: str
+    """Tells one run of a job from the next."""
+    gate: Gate
+    inputs: Mapping[str, pa.Schema | None]
+    outputs: Mapping[str, pa.Schema]
+
+    def choose_input(self, name: str | None) -> str:
+        """The input of this name, or the only one."""
+        return _choose("input", name, self.inputs, self.name)
+
+    def choose_output(self, name: str | None) -> str:
+        """The output of this name, or the only one."""
+        return _choose("output", name, self.outputs, self.name)
+
+
+def find_door(directory: Path, job: str | None = None) -> Door:
+    """The job that was started in a directory with `--serve`, the one called `job` if there are several."""
+    deadline_s = time.monotonic() + OPEN_S
+    while True:
+        client = Client.of(directory, job)  # again each time: it may have ended meanwhile
+        try:
+            told = client.get("portal")
+            break
+        except JobUnreachable:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(POLL_S)
+    gate = Gate((told["host"], told["port"]), bytes.fromhex(told["secret"]))
+    inputs = {name: None if text is None else _schema(text) for name, text in told["inputs"].items()}
+    return Door(client.name, told["run"], gate, inputs, {name: _schema(text) for name, text in told["outputs"].items()})
+
+
+def _choose(kind: str, name: str | None, known: Mapping[str, object], job: str) -> str:
+    if name is None and len(known) == 1:
+        return next(iter(known))
+    if name in known:
+        assert name is not None
+        return name
+    listed = ", ".join(map(repr, known)) or "none"
+    if name is None:
+        raise ConfigError(f"job {job!r} has the {kind}s {listed}; say which one: .option({kind!r}, ...)")
+    raise ConfigError(f"job {job!r} has no {kind} {name!r}; it has {listed}{hint(name, known)}")
+
+
+def _schema(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

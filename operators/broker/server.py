@@ -1,0 +1,200 @@
+"""Serves a portal to other processes: proves who they are, and gives each connection a thread of its own.
+
+Data of the job passes through here while its worker computes; a thread only waits where its client has to. A client
+that hangs up before its attempt is complete takes the attempt with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from framework.errors import ProtocolError
+from framework.net.acceptor import Acceptor
+from framework.wire.handshake import Hello
+from operators.broker.broker import Portal
+from operators.broker.connection import Conversation
+from operators.broker.errors import JobLost, Refused
+
+CLIENTS_MAX = 512
+CLOSE_S = 2.0
+
+_log = logging.getLogger("hailer.portal")
+
+
+class Server:
+    """Answers at `address` from `start` to `close`."""
+
+    def __init__(self, portal: Portal, host: str, secret: bytes) -> None:
+        self._portal = portal
+        self._listener = socket.create_server((host, 0), backlog=128)
+        self._acceptor = Acceptor(self._listener, secret, admit=self._admit, deliver=self._deliver)
+        self._clients: set[Conversation] = set()
+        self._answering = 0
+        self._changed = threading.Condition()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        host, port = self._listener.getsockname()[:2]
+        return host, port
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._acceptor.start()
+
+    def close(self) -> None:
+        """Answer no more, and hang up on everybody; whoever has asked already gets its answer first."""
+        self._acceptor.close()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._answering, CLOSE_S)
+            clients = list(self._clients)
+        for client in clients:
+            client.hang_up()
+
+    def _admit(self, hello: Hello) -> str | None:
+        return "too many are connected; try again later" if len(self._clients) >= CLIENTS_MAX else None
+
+    def _deliver(self, hello: Hello, connection: socket.socket) -> None:
+        client = Conversation(connection, silence_s=None)
+        with self._changed:
+            self._clients.add(client)
+        threading.Thread(target=self._serve, args=(client,), name="portal", daemon=True).start()
+
+    def _serve(self, client: Conversation) -> None:
+        session = _Session(self._portal, client)
+        try:
+            while (message := client.hear()) is not None:
+                with self._answers():
+                    try:
+                        client.say("done", *session.answer(message[0], message[1:]))
+                    except Refused as error:
+                        session.end()
+                        client.say("refused", str(error))
+        except (JobLost, ProtocolError) as error:
+            _log.debug("a client of the portal is gone: %s", error)
+        finally:
+            session.end()
+            with self._changed:
+                self._clients.discard(client)
+            client.close()
+
+    @contextmanager
+    def _answers(self) -> Iterator[None]:
+        with self._changed:
+            self._answering += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._answering -= 1
+                self._changed.notify_all()
+
+
+class _Session:
+    """What one connection is about."""
+
+    def __init__(self, portal: Portal, client: Conversation) -> None:
+        self._portal = portal
+        self._client = client
+        self._staging: tuple[str, str] | None = None
+        self._requests: Mapping[str, Callable[..., tuple[Any, ...]]] = {
+            "stage": self._stage,
+            "commit": self._commit,
+            "skip": self._skip,
+            "abort": self._abort,
+            "latest": self._latest,
+            "parts": self._parts,
+            "read": self._read,
+            "forget": self._forget,
+            "finish": self._finish,
+        }
+
+    def answer(self, request: str, arguments: list[Any]) -> tuple[Any, ...]:
+        """Do what is asked for."""
+        if request not in self._requests:
+            raise ProtocolError(f"there is no request {request!r}")
+        try:
+            return self._requests[request](*arguments)
+        except (TypeError, ValueError, KeyError, AssertionError) as error:
+            raise ProtocolError(f"the request {request!r} makes no sense: {error!r}") from error
+
+    def end(self) -> None:
+        """The client is gone; so is what it has not completed."""
+        if self._staging is not None:
+            self._portal.abort(self._staging[0], [self._staging[1]])
+            self._staging = None
+
+    def _stage(self, input: str, attempt: str, query: str, batch: int) -> tuple[Any, ...]:
+        """Take an attempt: batches until `complete`. One that is not wanted is not to be sent."""
+        if not self._portal.open(input, attempt, query, batch):
+            return (False,)
+        self._staging = input, attempt
+        self._client.say("go")
+        refusal: Refused | None = None
+        while (message := self._client.hear()) is not None:
+            match message:
+                case ["batch", bytes(data), int(rows)]:
+                    try:
+                        self._portal.stage(input, attempt, data, rows)
+                    except Refused as error:  # the client is told when it has sent all: it does not listen before
+                        refusal = error
+                case ["complete", int(rows)]:
+                    if refusal is not None:
+                        raise refusal
+                    self._portal.complete(input, attempt, rows)
+                    self._staging = None
+                    return (True,)
+                case _:
+                    raise ProtocolError(f"{message[0]!r} while an attempt is staged")
+        raise JobLost("the client hung up while it staged an attempt")
+
+    def _commit(self, input: str, query: str, batch: int, attempts: list[str], last: bool) -> tuple[Any, ...]:
+        return self._portal.commit(input, query, batch, attempts, last=last, beat=self._beat)
+
+    def _skip(self, input: str, batch: int) -> tuple[Any, ...]:
+        self._portal.skip(input, batch)
+        return ()
+
+    def _abort(self, input: str, attempts: list[str]) -> tuple[Any, ...]:
+        self._portal.abort(input, attempts)
+        return ()
+
+    def _latest(
+        self,
+        output: str,
+        start: int | None,
+        rows_max: int | None,
+        bytes_max: int | None,
+        settle: bool,
+        within_s: float,
+    ) -> tuple[Any, ...]:
+        if settle:
+            self._portal.settle(output, self._beat)
+        if start is not None and within_s > 0:
+            self._portal.wait_for_more(output, start, within_s)
+        return self._portal.latest(output, start, rows_max=rows_max, bytes_max=bytes_max)
+
+    def _parts(self, output: str, start: int, end: int) -> tuple[Any, ...]:
+        return ([part.pieces for part in self._portal.parts(output, start, end)],)
+
+    def _read(self, output: str, pieces: list[Any]) -> tuple[Any, ...]:
+        for epoch, first, end in pieces:
+            for parcel in self._portal.read(output, epoch, first, end):
+                self._client.say("batch", self._portal.depot.fetch(parcel))
+        return ()
+
+    def _forget(self, output: str, end: int) -> tuple[Any, ...]:
+        self._portal.forget(output, end)
+        return ()
+
+    def _finish(self, inputs: list[str]) -> tuple[Any, ...]:
+        self._portal.finish(inputs)
+        return ()
+
+    def _beat(self) -> None:
+        self._client.say("wait")

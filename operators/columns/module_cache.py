@@ -1,0 +1,76 @@
+"""Generated source, kept in files: what the compiler made of it is there the next time, and for other processes."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from routing.columns.compiled import cache_directory, caching
+
+_loaded: dict[str, ModuleType] = {}
+
+
+def is_new(text: str) -> bool:
+    """Whether source was never compiled here, which takes seconds."""
+    return not _path(text).exists()
+
+
+def _path(text: str) -> Path:
+    return cache_directory() / f"fold_{hashlib.sha256(_version() + text.encode()).hexdigest()[:24]}.py"
+
+
+@cache
+def _version() -> bytes:
+    """That of this package, which generated source calls: what was made with another one is not to be found."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))).digest()
+
+
+def load(text: str) -> ModuleType:
+    """The module with this source, kept in a file, beside which the compiler keeps what it made of it."""
+    path = _path(text)
+    name = path.stem
+    if name in _loaded:
+        return _loaded[name]
+    if not path.exists():
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    spec = importlib.util.spec_from_file_location(f"hailer_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    with caching():
+        spec.loader.exec_module(module)
+    _loaded[name] = module
+    return module
+
+
+def load_kernels() -> None:
+    """Load the compiler, and what most jobs of columns need of it: before there are records that wait for it."""
+    import pyarrow as pa
+
+    from operators.columns.fold import CompiledFold
+    from operators.columns.loop import numbers
+    from operators.columns.rewriting import Rewritten
+    from operators.columns.split_words import split_words
+    from routing.columns.dictionary import Encoder
+    from routing.columns.keys import KeyColumns
+    from routing.columns.partition import warm_up
+
+    lines = pa.record_batch({"line": pa.array([], pa.string())})
+    words = split_words("line")(lines)
+    key = KeyColumns.of(words.schema, "word", "a first use")
+    warm_up(key)
+    Encoder.of(key)
+    text = "@inlined\ndef fold(key, value, state):\n    return 1, True, (state,), (None,)\n"
+    state = numbers(pa.schema({"total": pa.int64()}), "state")
+    fold = Rewritten(text, {0: 0}, outputs_max=1, always_one=True, reads_key=False)
+    CompiledFold(fold, key=key, values=[], state=state, initial=[0], output=words.schema)

@@ -1,0 +1,190 @@
+"""Carries plans out on the worker that sends a job's commands: looks at its operators, and sends what is due.
+
+`PlanExecution` decides; this tells it what there is to see, every few milliseconds while a plan runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from framework.errors import UserError
+from framework.membership.members import WorkerId
+from framework.progress.explain import scopes_of
+from framework.progress.location import Source
+from framework.progress.order import EPOCH_MAX
+from framework.worker.worker import Worker
+from operators.control.errors import BadRequest
+from operators.control.plan_execution import PlanExecution, Seen
+from routing.commands import Instruction
+from routing.migration.plan import Plan
+from routing.registry import BinnedOperator, commanded_on
+
+LOOK_S = 0.005
+
+
+class Fed(Protocol):
+    """A control stream's input."""
+
+    @property
+    def time(self) -> int:
+        """The epoch that commands are sent at."""
+
+
+class Attendant(Protocol):
+    """Who looks after workers that join and leave."""
+
+    @property
+    def waiting(self) -> Sequence[WorkerId]:
+        """The workers that have not received all commands that they need."""
+
+
+class Served(Protocol):
+    """The ends of a job that others feed and read."""
+
+    def describe(self) -> dict[str, Any] | None:
+        """Where they are, in JSON's terms; None if they are not open yet."""
+
+    def finish(self) -> None:
+        """Nothing more comes in."""
+
+
+class Commander(Protocol):
+    """A job's dataflow on one worker, as far as it takes commands."""
+
+    worker: Worker
+
+    @property
+    def steward(self) -> Attendant | None:
+        """Who looks after joiners and leavers, where this worker sends commands and operators listen to them."""
+
+    @property
+    def control(self) -> Fed | None:
+        """The input of the job's own control stream, if an operator listens to it."""
+
+    @property
+    def commanding(self) -> bool:
+        """Whether this worker sends the job's commands."""
+
+    @property
+    def serving(self) -> Served | None:
+        """What of the job is open to others, if anything is."""
+
+    def command(self, *instructions: Instruction) -> None:
+        """Have instructions sent as one set."""
+
+
+class Steering:
+    """The plans of one job, one at a time; in the worker's own thread."""
+
+    def __init__(self, commander: Commander) -> None:
+        self._commander = commander
+        self._worker = commander.worker
+        self._execution: PlanExecution | None = None
+        self._number = -1
+        self._tick = self._worker.activator(self._look)
+
+    def start(self, plan: Plan, gap_s: float) -> int:
+        """Begin with a plan; return its number."""
+        if self._execution is not None and not self._execution.finished:
+            raise BadRequest(
+                f"plan {self._number} is under way ({self._execution.report().progress}); wait for it, or end it with "
+                f"`hailer cancel`"
+            )
+        self._check(plan)
+        self._execution = PlanExecution(plan, self._worker.events.clock(), gap_s)
+        self._number += 1
+        self._look()
+        return self._number
+
+    def cancel(self) -> dict[str, Any]:
+        """Send no more steps."""
+        if self._execution is None or self._execution.finished:
+            raise BadRequest("no plan is under way")
+        self._execution.cancel()
+        return self.state() or {}
+
+    def state(self) -> dict[str, Any] | None:
+        """How the last plan is doing, in JSON's terms."""
+        if self._execution is None:
+            return None
+        report = self._execution.report()
+        return {
+            "plan": self._number,
+            "finished": report.finished,
+            "failure": report.failure,
+            "duration_s": report.duration_s,
+            "stall_s_max": report.stall_s_max,
+            "cancelled": report.progress.cancelled,
+            "steps_done": report.progress.steps_done,
+            "steps": report.progress.steps,
+            "bins_moved": report.progress.bins_moved,
+            "bins": report.progress.bins,
+        }
+
+    def _check(self, plan: Plan) -> None:
+        """Refuse what the operators would refuse, before anything is sent."""
+        if not self._commander.commanding:
+            raise BadRequest(
+                f"worker {self._worker.id} sends no commands, worker {min(self._worker.members.workers)} does"
+            )
+        operators = commanded_on(self._worker)
+        if not operators or self._commander.control is None:
+            raise BadRequest("no operator of this job keeps its state on bins that commands move; see `hailer status`")
+        members = set(self._worker.members.workers)
+        named = {transfer.bin_id for step in plan.steps for transfer in step.transfers}
+        for operator in operators:
+            beyond = [bin_id for bin_id in named if bin_id >= operator.bins.count]
+            if beyond:
+                raise BadRequest(
+                    f"there is no bin {min(beyond)}: operator {operator.name!r} has bins 0 to {operator.bins.count - 1}"
+                )
+        strangers = {transfer.target for step in plan.steps for transfer in step.transfers} - members
+        if strangers:
+            listed = ", ".join(map(str, sorted(members)))
+            raise BadRequest(f"there is no worker {min(strangers)}; there are {listed}")
+
+    def _look(self) -> None:
+        execution = self._execution
+        if execution is None or execution.finished:
+            return
+        step = execution.look(self._worker.events.clock(), fed_at(self._commander), seen_on(self._worker))
+        if step is not None:
+            try:
+                self._commander.command(*step.moves)
+            except UserError as error:
+                execution.abandon(str(error))
+        if not execution.finished:
+            self._tick.activate_after(LOOK_S)
+
+
+def fed_at(commander: Commander) -> int | None:
+    """The epoch that commands are sent at, with which the inputs go along; None if none can be sent any more."""
+    try:
+        return commander.control.time if commander.control is not None else None
+    except UserError:  # the input is closed
+        return None
+
+
+def seen_on(worker: Worker) -> dict[str, Seen]:
+    """The operators on bins that commands move, by their paths, as this worker sees them."""
+    return {
+        operator.path: Seen(
+            operator.router.table_at(EPOCH_MAX),
+            operator.router.owners,
+            operator.router.since,
+            _output(worker, operator),
+        )
+        for operator in commanded_on(worker)
+    }
+
+
+def _output(worker: Worker, operator: BinnedOperator) -> int | None:
+    """How far an operator's results are, on all workers."""
+    around, _, index = operator.path.rpartition(".")
+    root = worker.dataflows().get(int(around.partition(".")[0]))
+    if root is None:
+        return None
+    scope = scopes_of(root)[around]
+    frontier = scope.ledger().tracker.frontier(scope.compiled.ids[Source(int(index), 0)]).frontier()
+    return min((time for time in frontier if isinstance(time, int)), default=None)

@@ -1,0 +1,188 @@
+"""`.hailer`: how the `hailer` command finds the jobs that were started in a directory.
+
+Each running job has a folder of its own there, by its name: `job.json` says where its admin endpoint is and which
+process supervises it, `token` (mode 0600) is what a request must show. A job that ends removes its folder; what a
+killed one left behind is known by its process id and start time, and makes way for the next.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from framework.suggest import hint
+from operators.control.errors import NoSuchJob, RunDirectoryUnusable
+
+FOLDER = ".hailer"
+NAMESAKES_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """Where a job is, as `job.json` says it."""
+
+    name: str
+    """As in the run directory: the second job of one name is `name-2`."""
+    host: str
+    port: int
+    pid: int
+    born: str
+    """When the process began, in the system's terms: ids are used again, births are not."""
+    started_s: float
+    """Seconds since 1970."""
+    machine: str = field(default_factory=platform.node)
+    """Directories may be shared; process ids and the loopback interface are not."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process that supervises it, on this machine, still is the one that wrote this."""
+        return self.machine == platform.node() and birth(self.pid) == self.born
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A job's folder in the run directory, as its supervisor holds it."""
+
+    folder: Path
+    token: str
+
+    @property
+    def name(self) -> str:
+        """What the job is called here."""
+        return self.folder.name
+
+    def publish(self, *, host: str, port: int, started_s: float) -> None:
+        """Let the job be found."""
+        pid = os.getpid()
+        job = RunningJob(self.name, host, port, pid, birth(pid), started_s)
+        _write(self.folder / "job.json", json.dumps(asdict(job)))
+
+    def release(self) -> None:
+        """The job has ended."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def claim(directory: Path, job: str) -> Claim:
+    """Take a folder for `job` in the run directory of `directory`; another living job of that name keeps its own."""
+    root, token = directory / FOLDER, secrets.token_urlsafe(32)
+    try:
+        with _locked(root):
+            folder = _vacant(root, _slug(job))
+            folder.mkdir(mode=0o700)
+            _write(folder / "claim", f"{os.getpid()}\n{birth(os.getpid())}\n{platform.node()}")
+            _write(folder / "token", token)
+    except OSError as error:
+        raise RunDirectoryUnusable(f"{root} cannot be written ({error.strerror})") from error
+    return Claim(folder, token)
+
+
+def running_jobs(directory: Path) -> list[RunningJob]:
+    """The jobs that run in a directory, by name."""
+    jobs = [job for path in (directory / FOLDER).glob("*/job.json") if (job := _read(path)) is not None]
+    return sorted((job for job in jobs if job.alive), key=lambda job: job.name)
+
+
+def find_job(directory: Path, name: str | None) -> tuple[RunningJob, str]:
+    """The job of a directory, the one called `name` if there are several, with its token."""
+    jobs = running_jobs(directory)
+    names = [job.name for job in jobs]
+    listed = ", ".join(names)
+    if not jobs:
+        raise NoSuchJob(f"no job runs in {directory}; start one with `hailer run JOB.py`, or go to its directory")
+    if name is None and len(jobs) > 1:
+        raise NoSuchJob(f"{len(jobs)} jobs run in {directory}: {listed}; say which one: --job {names[0]}")
+    chosen = [job for job in jobs if name in (None, job.name)]
+    if not chosen:
+        assert name is not None
+        there = "is" if len(jobs) == 1 else "are"
+        raise NoSuchJob(f"no job {name!r} runs in {directory}; there {there} {listed}{hint(name, names)}")
+    try:
+        return chosen[0], (directory / FOLDER / chosen[0].name / "token").read_text(encoding="ascii")
+    except FileNotFoundError as error:
+        raise NoSuchJob(f"job {chosen[0].name!r} has just ended") from error
+    except OSError as error:
+        raise NoSuchJob(
+            f"the token of job {chosen[0].name!r} cannot be read ({error.strerror}); "
+            f"only the user who started the job may steer it"
+        ) from error
+
+
+def birth(pid: int) -> str:
+    """When a process began, in the system's terms; empty if there is none. Where the system does not tell, its id."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return stat.rpartition(")")[2].split()[19]  # field 22; the name before may hold anything
+    except (OSError, IndexError):
+        return f"pid {pid}" if not Path("/proc/self/stat").exists() and _exists(pid) else ""
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _vacant(root: Path, name: str) -> Path:
+    """A folder for a job: its name, with a number if that is taken by the living. Call with the lock held."""
+    for number in range(1, NAMESAKES_MAX + 1):
+        folder = root / (name if number == 1 else f"{name}-{number}")
+        if not folder.exists():
+            return folder
+        if not _is_claimed(folder):
+            shutil.rmtree(folder)
+            return folder
+    raise RunDirectoryUnusable(f"{NAMESAKES_MAX} jobs called {name!r} run in {root.parent}; end some of them")
+
+
+def _is_claimed(folder: Path) -> bool:
+    try:
+        pid, born, machine = (folder / "claim").read_text(encoding="utf-8").split("\n")
+    except (FileNotFoundError, ValueError):
+        return False
+    return machine != platform.node() or birth(int(pid)) == born
+
+
+@contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    """Nobody else claims a folder meanwhile."""
+    root.mkdir(exist_ok=True)
+    ignore = root / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="ascii")
+    with (root / "lock").open("w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _write(path: Path, text: str) -> None:
+    """Put a whole file in place at once, readable by its owner alone."""
+    draft = path.with_name(f"{path.name}.draft")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    draft.rename(path)
+
+
+def _read(path: Path) -> RunningJob | None:
+    """What a file says, or None if it has just gone or is not ours."""
+    try:
+        return RunningJob(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _slug(job: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", job).strip(".-") or "job"

@@ -1,0 +1,1 @@
+"""Operators without keyed state: one file each."""

@@ -1,0 +1,81 @@
+"""Send control commands from outside the dataflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from framework.dataflow.scope import Scope
+from framework.membership.members import WorkerId
+from framework.worker.worker import Worker
+from operators.errors import NotJoined
+from operators.input.input import Input
+from operators.stream import Stream
+from routing.bins import BinId
+from routing.commands import Bootstrap, Control, Instruction, Map, Move, Retire
+
+
+class ControlInput:
+    """A handle for the control stream; give its stream, broadcast, to stateful operators.
+
+    One worker sends the commands; the others advance or close theirs. Sets are numbered by themselves.
+    """
+
+    def __init__(self, name: str = "control") -> None:
+        self._input = Input[Control](name)
+        self._sequence = 0
+        self._worker: Worker | None = None
+
+    def stream(self, scope: Scope) -> Stream[Control]:
+        """The stream of the commands, in `scope`."""
+        self._worker = scope.worker
+        return self._input.stream(scope)
+
+    def send(self, *instructions: Instruction) -> int:
+        """Send instructions that take effect together, at the current epoch; return the set's number."""
+        sequence = self._sequence
+        self._sequence += 1
+        for instruction in instructions:
+            self._input.send(Control(sequence, len(instructions), instruction))
+        return sequence
+
+    def move(self, bin_id: int, worker: int) -> int:
+        """Let `worker` own a bin from the current epoch on."""
+        return self.send(Move(BinId(bin_id), WorkerId(worker)))
+
+    def map(self, owners: Sequence[int]) -> int:
+        """Say for every bin who owns it from the current epoch on."""
+        return self.send(Map(tuple(WorkerId(owner) for owner in owners)))
+
+    def bootstrap(self, joiner: int, *, server: int | None = None) -> int:
+        """Let `server`, by default this worker, tell a worker that has joined who owns what; alone at its epoch.
+
+        A joiner takes part from then on, and bins can be moved to it at later epochs.
+        """
+        assert self._worker is not None, "a control input that feeds no stream"
+        if WorkerId(joiner) not in self._worker.rescaling.complete:
+            raise NotJoined(
+                f"worker {joiner} has not joined, as far as worker {self._worker.id} has heard; wait for it "
+                f"(`worker.rescaling.complete`)"
+            )
+        return self.send(Bootstrap(self._worker.id if server is None else WorkerId(server), WorkerId(joiner)))
+
+    def retire(self, worker: int) -> int:
+        """Let a worker that owns no bin any more never own one again, so that it can leave; alone at its epoch."""
+        return self.send(Retire(WorkerId(worker)))
+
+    @property
+    def time(self) -> int:
+        """The epoch that commands are sent at."""
+        return self._input.time
+
+    def advance_to(self, epoch: int) -> None:
+        """Promise to send nothing before `epoch` any more."""
+        self._input.advance_to(epoch)
+
+    def flush(self) -> None:
+        """Hand over what was sent so far; otherwise it goes when the epoch ends."""
+        self._input.flush()
+
+    def close(self) -> None:
+        """Promise to send nothing any more."""
+        self._input.close()

@@ -1,0 +1,1 @@
+"""The job level: named inputs and outputs, and no driving loop."""

@@ -1,0 +1,178 @@
+"""A job's dataflow under construction: where its named ends are tied to inputs and receivers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from framework.dataflow.scope import Scope
+from framework.errors import DuplicateName, GraphError, InputClosed
+from framework.progress.order import Time
+from framework.wire.container import Container
+from framework.worker.worker import Worker
+from operators.core.probe import Probe
+from operators.core.to_rows import rows_from_columns
+from operators.input.control_input import ControlInput
+from operators.input.input import Input
+from operators.job.steward import Steward
+from operators.schema import Schema, batch_of
+from operators.stream import Stream
+from routing.commands import Control, Instruction
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from operators.columns.stream import Columns
+    from operators.job.served import Serving
+
+Receiver = Callable[[int, Sequence[Any]], None]
+"""Takes an output's records, some of an epoch at a time."""
+
+
+class Flow:
+    """A job's dataflow under construction on one worker."""
+
+    def __init__(
+        self, worker: Worker, scope: Scope, receivers: Callable[[str], Receiver], serving: Serving | None = None
+    ) -> None:
+        self.worker = worker
+        self.scope = scope
+        self.inputs: dict[str, Input[Any]] = {}
+        self.column_inputs: dict[str, pa.Schema] = {}
+        """The schemas of those inputs that take columns."""
+        self.outputs: list[str] = []
+        self.probe = Probe()
+        self.control: ControlInput | None = None
+        """The job's own control input, once an operator listens to it; `command` sends on it."""
+        self.steward: Steward | None = None
+        """Looks after workers that join and leave, on the worker that sends the job's commands."""
+        self.serving = serving
+        """What is open to others, if anything is."""
+        self._receivers = receivers
+        self._commands: Stream[Control] | None = None
+        self._asked: deque[tuple[Instruction, ...]] = deque()
+        self._sent_at: int | None = None
+        """When commands were last sent."""
+        self._lock = Lock()
+        self._ended = False
+
+    def input(self, name: str, schema: Schema | None = None) -> Stream[Any]:
+        """The stream of records that come in under `name`, dealt out to all workers, whichever of them is fed.
+
+        `schema` is what it takes from Spark (see `operators.schema`); without one it takes any. A record of one column
+        is the column's value, one of several a tuple. Fed with files, a record is a line.
+        """
+        dealt = self._dealt(name)
+        if self.serving is None:
+            return dealt
+        self.serving.input(name, schema)
+        return rows_from_columns(dealt)
+
+    def input_columns(self, name: str, schema: Schema) -> Columns:
+        """The stream of columns that come in under `name`, dealt out to all workers, whichever of them is fed.
+
+        Fed with files, it has one column of text, and a row is a line.
+        """
+        from operators.columns.stream import Columns
+        from operators.schema import arrow_schema
+
+        self.column_inputs[name] = arrow_schema(schema)
+        dealt = self._dealt(name)
+        if self.serving is not None:
+            self.serving.input(name, schema)
+        return Columns(dealt.outlet, self.column_inputs[name])
+
+    def as_taken(self, name: str, epochs: Iterator[list[Any]]) -> Iterator[Container]:
+        """Epochs of records as the input `name` takes them: rows, or columns."""
+        schema = self.column_inputs.get(name)
+        if schema is None:
+            return epochs
+        return (batch_of(rows, schema, f"input {name!r}") for rows in epochs)
+
+    def _dealt(self, name: str) -> Stream[Any]:
+        if name in self.inputs:
+            raise DuplicateName(
+                f"this job has an input {name!r} already; call flow.input once and use its stream twice"
+            )
+        self.inputs[name] = Input(name)
+        return self.inputs[name].stream(self.scope).deal()
+
+    def output(self, name: str, stream: Stream[Any] | Columns, schema: Schema | None = None) -> None:
+        """Let the records of `stream` go out under `name`; `schema` is what Spark reads them as, if they are rows."""
+        if name in self.outputs:
+            raise DuplicateName(f"this job has an output {name!r} already; concat the streams, or choose another name")
+        self.outputs.append(name)
+        if self.serving is not None and self.serving.output(name, stream.probe(self.probe), schema):
+            return
+        receive = self._receivers(name)
+        rows = stream if isinstance(stream, Stream) else stream.to_rows()
+
+        def pass_on(time: Time, rows: Any) -> None:
+            assert isinstance(time, int), time
+            receive(time, rows)
+
+        rows.inspect_batch(pass_on).probe(self.probe)
+
+    def commands(self) -> Stream[Control]:
+        """The job's own control stream, on all workers; stateful operators without another one listen to it."""
+        if self._commands is None:
+            self.worker.on_finish(self.end_commands)
+            self.control = ControlInput()
+            self._commands = self.control.stream(self.scope).broadcast()
+        return self._commands
+
+    @property
+    def commanding(self) -> bool:
+        """Whether this worker is the one that sends the job's commands: the first."""
+        return self.worker.id == self.worker.members.workers[0]
+
+    def step_while(self, condition: Callable[[], bool]) -> None:
+        """Step for as long as `condition` holds, and look after those who join and leave meanwhile."""
+        step_while = self.worker.step_while if self.steward is None else self.steward.step_while
+        step_while(condition)
+
+    def advance_control_to(self, epoch: int) -> None:
+        """Let the job's control stream go along with its inputs, on the worker that sends commands."""
+        if self.steward is not None:
+            self.steward.advance_to(epoch)
+
+    @property
+    def restless(self) -> bool:
+        """Whether commands take effect only once epochs go by, be it without records."""
+        if self.control is None or self.steward is None:
+            return False
+        return self.steward.busy or self._sent_at == self.control.time
+
+    def command(self, *instructions: Instruction) -> None:
+        """Have instructions sent as one set, at the epoch that the job is fed at; any thread may ask.
+
+        All stateful operators that listen to the job's own control stream receive them. What was asked for is sent;
+        once the inputs have ended, asking is `InputClosed`.
+        """
+        first = self.worker.members.workers[0]
+        if not self.commanding:
+            raise GraphError(f"worker {self.worker.id} sends no commands, worker {first} does; ask its flow")
+        if self.control is None:
+            raise GraphError("no operator of this job listens to commands; a stateful one without `control` would")
+        with self._lock:
+            if self._ended:
+                raise InputClosed("the inputs of this job have ended, and its bins move no more")
+            self._asked.append(instructions)
+        self.worker.activator(self._send_asked).activate_from_thread()
+
+    def end_commands(self) -> None:
+        """Send what was asked for, and nothing any more; in the worker's own thread."""
+        with self._lock:
+            self._ended = True
+        if self.control is not None:
+            self._send_asked()
+            self.control.close()
+
+    def _send_asked(self) -> None:
+        assert self.control is not None
+        while self._asked:
+            self.control.send(*self._asked.popleft())
+            self._sent_at = self.control.time
+        self.control.flush()

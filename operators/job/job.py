@@ -1,0 +1,121 @@
+"""The job level: named inputs and outputs, and no driving loop.
+
+A `Job` is a dataflow with names at its ends. It says nothing of where records come from or go to, so the same job runs
+on lists in a test (`run`), on files from the command line (`main`, `hailer run`), or on whatever else feeds its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from framework.errors import GraphError
+from framework.launch.config import Config
+from framework.launch.execute import execute
+from framework.launch.function_source import remember, sources_of
+from framework.worker.worker import Worker
+from operators.job.flow import Flow, Receiver
+from operators.job.run_loop import check_names, drive, epochs, feed_from
+from operators.stateful.placement import implied_control
+
+if TYPE_CHECKING:
+    from operators.control.job_control import JobControl
+    from operators.job.served import Serving
+
+EPOCH_RECORDS = 1000
+"""How many records of each input make an epoch, unless said otherwise."""
+
+
+class Job:
+    """A dataflow with named inputs and outputs.
+
+    >>> job = Job("lengths")
+    >>> @job.dataflow
+    ... def lengths(flow):
+    ...     flow.output("lengths", flow.input("words").map(len))
+    >>> job.run({"words": ["hailer", "of", "workers"]})
+    {'lengths': [(0, 6), (0, 2), (0, 7)]}
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._build: Callable[[Flow], None] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it is elsewhere: the source of its functions goes along."""
+        return {"name": self.name, "_build": self._build, "sources": sources_of(self._build)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        remember(state.pop("sources"))
+        self.__dict__.update(state)
+
+    @staticmethod
+    def load(path: str | Path) -> Job:
+        """The job that a Python file defines, as `hailer run` takes it."""
+        from operators.control.job_file import load_job
+
+        job = load_job(Path(path))
+        assert isinstance(job, Job), job
+        return job
+
+    def dataflow(self, build: Callable[[Flow], None]) -> Callable[[Flow], None]:
+        """Make the decorated function the one that builds the dataflow."""
+        if self._build is not None:
+            raise GraphError(f"job {self.name!r} has a dataflow already: {self._build.__qualname__}; a job has one")
+        self._build = build
+        return build
+
+    def build(self, worker: Worker, receivers: Callable[[str], Receiver], *, serving: Serving | None = None) -> Flow:
+        """Build the dataflow on `worker`; `receivers(name)` is asked for who takes an output.
+
+        With `serving`, its ends are open to others, and only outputs that it does not take have a receiver.
+        """
+        if self._build is None:
+            raise GraphError(f"job {self.name!r} has no dataflow; decorate the function that builds it, @job.dataflow")
+        with worker.dataflow(self.name) as scope:
+            flow = Flow(worker, scope, receivers, serving)
+            with implied_control(scope, flow.commands):
+                self._build(flow)
+        return flow
+
+    def run(
+        self,
+        inputs: Mapping[str, Iterable[Any]],
+        *,
+        threads: int = 1,
+        epoch_records: int = EPOCH_RECORDS,
+    ) -> dict[str, list[tuple[int, Any]]]:
+        """Run on these records, in this process, and return each output as (epoch, record) in order of epochs."""
+        collected: dict[str, list[tuple[int, Any]]] = {}
+        lock = Lock()
+
+        def receivers(name: str) -> Receiver:
+            rows = collected.setdefault(name, [])
+
+            def receive(epoch: int, some: Sequence[Any]) -> None:
+                with lock:
+                    rows.extend((epoch, record) for record in some)
+
+            return receive
+
+        def main(worker: Worker) -> None:
+            flow = self.build(worker, receivers)
+            check_names("input", inputs, flow.inputs)
+            mine = inputs if flow.commanding else {}
+            sources = {name: flow.as_taken(name, epochs(records, epoch_records)) for name, records in mine.items()}
+            drive(flow, partial(feed_from, sources))
+
+        execute(main, Config(threads=threads))
+        return {name: sorted(rows, key=lambda row: row[0]) for name, rows in collected.items()}
+
+    def main(self, argv: Sequence[str] | None = None, *, plane: JobControl | None = None) -> None:
+        """Run from the command line: files of lines in, files of records out. `--help` tells more.
+
+        `hailer run` gives it a control plane, so that the job can be watched and steered while it runs.
+        """
+        from operators.control import run_job  # with all of the control plane, which other programs need not load
+
+        run_job.run_from_args(self, argv, plane)

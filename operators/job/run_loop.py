@@ -1,0 +1,81 @@
+"""Feeds a job's inputs on the one worker that does, an epoch at a time, and looks after those that join and leave.
+
+That worker also sends the job's commands, and stays until the end. The others may leave when asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from framework.errors import ConfigError
+from framework.suggest import hint
+from framework.wire.container import Container
+from operators.job.flow import Flow
+from operators.job.steward import Steward
+
+EPOCHS_AHEAD_MAX = 16
+"""How many epochs a source may be ahead of the outputs."""
+
+
+def drive(flow: Flow, feed: Callable[[Flow], None]) -> None:
+    """Run a job on one worker until its inputs have ended, or until the worker has left.
+
+    A worker stays until `feed` has returned, and the one that sends the job's commands, the first, until all is done.
+    """
+    worker = flow.worker
+    worker.bootstrap()
+    if not flow.commanding:
+        flow.end_commands()
+        feed(flow)
+        worker.stay()
+        return
+    flow.steward = Steward(worker, flow.control) if flow.control is not None else None
+    feed(flow)
+    if flow.steward is not None:
+        flow.steward.see_off()
+    worker.rescaling.close()
+    flow.end_commands()
+
+
+def feed_from(sources: Mapping[str, Iterator[Container]], flow: Flow) -> None:
+    """Feed the inputs, one container per epoch, until their sources have ended; an input without a source is closed."""
+    worker, open_inputs = flow.worker, dict(flow.inputs)
+    for name in flow.inputs.keys() - sources.keys():
+        open_inputs.pop(name).close()
+    epoch = max((input.time for input in open_inputs.values()), default=0)
+    while open_inputs:
+        for name, input in list(open_inputs.items()):
+            container = next(sources[name], None)
+            if container is None:
+                open_inputs.pop(name).close()
+            else:
+                input.send_container(container)
+        if not open_inputs:
+            break
+        epoch += 1
+        for input in open_inputs.values():
+            input.advance_to(epoch)
+        flow.advance_control_to(epoch)
+        worker.step()
+        flow.step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
+
+
+def epochs(records: Iterable[Any], epoch_records: int) -> Iterator[list[Any]]:
+    """Cut records into one list per epoch."""
+    if epoch_records < 1:
+        raise ConfigError(f"an epoch has at least one record, not {epoch_records}")
+    iterator = iter(records)
+    while rows := list(islice(iterator, epoch_records)):
+        yield rows
+
+
+def check_names(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise unless every given input or output exists."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            listed = ", ".join(map(repr, known)) or "none"
+            raise ConfigError(f"this job has no {kind} {name!r}; it has {listed}{hint(name, known)}")

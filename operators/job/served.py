@@ -1,0 +1,176 @@
+"""A job that is open to others: they feed its inputs and read its outputs while it runs, as Spark does.
+
+The worker that feeds the job, the first, holds the portal. Batches that were committed are fed as columns, dealt out,
+and become rows on whichever worker gets them; what goes out becomes columns where it is made, and is gathered and kept
+until it has been read.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from framework.dataflow.handle import InputHandle
+from framework.dataflow.pact import Gather
+from framework.errors import GraphError
+from framework.progress.order import EPOCH_MAX
+from framework.worker.worker import Worker
+from operators.broker.broker import Portal
+from operators.broker.intake import Intake, Release
+from operators.broker.outbox import Outbox
+from operators.broker.server import Server
+from operators.schema import Schema, arrow_schema
+from operators.stream import Stream
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from operators.columns.stream import Columns
+    from operators.input.input import Input
+    from operators.job.flow import Flow
+
+LINGER_S = 0.1
+"""How often a job that has ended looks whether its outputs have been read."""
+
+
+class Serving:
+    """The ends of one job that are open, on one worker."""
+
+    def __init__(self, worker: Worker, *, but: Collection[str] = ()) -> None:
+        """`but`: the outputs that go elsewhere."""
+        self._worker = worker
+        self._but = but
+        self._inputs: dict[str, pa.Schema | None] = {}
+        self._outputs: dict[str, pa.Schema] = {}
+        self._run = secrets.token_hex(8)
+        self._secret = secrets.token_bytes(32)
+        self._server: Server | None = None
+        self._intakes: dict[str, Intake] = {}
+        self._outboxes: dict[str, Outbox] = {}
+        look = worker.activator(lambda: None)
+        self.portal = Portal(look.activate_from_thread, self._intakes, self._outboxes)
+
+    # While the dataflow is built
+
+    def input(self, name: str, schema: Schema | None) -> None:
+        """Open an input, which is fed with columns."""
+        self._inputs[name] = None if schema is None else arrow_schema(schema)
+        self._intakes[name] = Intake(name)
+
+    def output(self, name: str, stream: Stream[Any] | Columns, schema: Schema | None) -> bool:
+        """Keep what comes out for its readers; whether this output is open."""
+        from operators.columns.stream import Columns
+
+        if name in self._but:
+            return False
+        if isinstance(stream, Columns):
+            schema = stream.schema
+        if schema is None:
+            raise GraphError(
+                f"output {name!r} has no schema, and others cannot read it; "
+                f"declare one, as in flow.output({name!r}, stream, {{'word': str, 'count': int}}), or send it to files"
+            )
+        columns = arrow_schema(schema)
+        self._outputs[name] = columns
+        self._outboxes[name] = Outbox(name)
+        gathered = stream if isinstance(stream, Columns) else stream.to_columns(columns, name=f"output {name}")
+        first = self._worker.members.workers[0]
+        Stream[Any](gathered.outlet).sink(partial(self._keep, name), pact=Gather(first), name=f"keep {name}")
+        return True
+
+    def _keep(self, name: str, input: InputHandle) -> None:
+        from framework.wire.columns import encode_batch
+
+        for capability, batch in input:
+            assert isinstance(capability.time, int), capability
+            self.portal.deliver(name, capability.time, encode_batch(batch), len(batch))
+        least = input.frontier.frontier()
+        self.portal.close_before(name, min(least) if least else None)  # type: ignore[arg-type]
+
+    # While it runs
+
+    def describe(self) -> dict[str, Any] | None:
+        """Where the portal is, and what goes in and out, in JSON's terms; None if it is not open yet."""
+        if self._server is None:
+            return None
+        host, port = self._server.address
+        return {
+            "run": self._run,
+            "host": host,
+            "port": port,
+            "secret": self._secret.hex(),
+            "inputs": {name: schema and _text(schema) for name, schema in self._inputs.items()},
+            "outputs": {name: _text(schema) for name, schema in self._outputs.items()},
+        }
+
+    def finish(self) -> None:
+        """Nothing more comes in: the job ends when it is through with what has come, and that has been read."""
+        self.portal.finish(())
+
+    def serve(self, flow: Flow) -> None:
+        """Feed what is committed until all inputs have ended, on the worker that holds the portal."""
+        if not flow.commanding:
+            return
+        host, _ = self._worker.rescaling.member.addresses[self._worker.id]
+        self._server = Server(self.portal, host or "127.0.0.1", self._secret)
+        self._server.start()
+        open_inputs = dict(flow.inputs)
+
+        def idle() -> bool:
+            self.portal.complete_before(min(flow.probe.frontier(), default=EPOCH_MAX))  # type: ignore[arg-type]
+            if not self.portal.pending and flow.restless:
+                self._go_on(flow, open_inputs)
+            return not self.portal.pending
+
+        while open_inputs:
+            release = self.portal.take()
+            if release is None:
+                flow.step_while(idle)
+                continue
+            self._feed(flow, release)
+            if release.last:
+                open_inputs.pop(release.input).close()
+
+    def _feed(self, flow: Flow, release: Release) -> None:
+        from framework.wire.columns import decode_batch
+
+        input = flow.inputs[release.input]
+        input.advance_to(release.epoch)
+        schema = flow.column_inputs.get(release.input)
+        for parcel in release.parcels:
+            batch = decode_batch(self.portal.depot.fetch(parcel))
+            input.send_container(batch if schema is None or batch.schema.equals(schema) else batch.cast(schema))
+            self.portal.depot.drop(parcel)
+        input.advance_to(release.epoch + 1)
+        flow.advance_control_to(release.epoch + 1)
+
+    def _go_on(self, flow: Flow, inputs: Mapping[str, Input[Any]]) -> None:
+        """Let an epoch pass without records: bins and workers that are on their way need it, and nobody feeds one."""
+        epoch = 1 + max(input.time for input in inputs.values())
+        if self.portal.skip_to(epoch):
+            for input in inputs.values():
+                input.advance_to(epoch)
+            flow.advance_control_to(epoch)
+
+    def see_off(self) -> None:
+        """Stay until what has come out has been read; the dataflow is complete."""
+        told: list[str] = []
+        while (unread := self.portal.unread) and self._server is not None:
+            if unread != told:
+                self._worker.rescaling.tell(f"the job waits until its outputs are read: {', '.join(unread)}")
+                told = unread
+            self.portal.wait(LINGER_S)
+            self._worker.step()
+
+    def close(self) -> None:
+        """The job ends, and so does whatever others do with it."""
+        self.portal.fail("the job has ended")
+        if self._server is not None:
+            self._server.close()
+
+
+def _text(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize()).decode("ascii")

@@ -1,0 +1,1 @@
+"""Workers in tasks of Spark: one Spark job with one task for each process."""

@@ -1,0 +1,240 @@
+"""Processes in tasks of Spark: one Spark job with one task for each, so that processes can come and go one by one.
+
+A stage of several tasks, barrier or not, cannot grow. Each job is submitted from a thread of the driver, which waits
+for its end; the process in the task connects to a hub here, and is from then on supervised like any other. Whether the
+cluster has room is looked at before anything is submitted: a task that waits for a slot which the job itself occupies
+would wait for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING
+
+from framework.launch.control_protocol import JobEnds
+from framework.launch.gateway import Hub, Line, Outlet
+from framework.launch.launcher import CannotStart, Order, how_it_ended
+from framework.launch.rpc import Link
+from framework.membership.members import Address
+from framework.net.secret import SECRET_BYTES
+from framework.wire.extensions import registered
+from operators.spark.launch.cluster import check_room, hub_host, ship, what_failed, where_it_ran
+from operators.spark.launch.task import Program, Ticket, run
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+START_S_MAX = 60.0
+"""How long a task may take until its process has found the hub."""
+
+POLL_S = 0.1
+
+SETTLE_S = 5.0
+"""How long Spark may take to see what has happened, and output to come out, once a process has ended."""
+
+
+class SparkLauncher:
+    """Starts the processes of one job on the executors of a Spark application."""
+
+    def __init__(self, context: SparkContext, program: Program, *, threads: int) -> None:
+        ship(context)
+        self._context = context
+        self._program = program
+        self._threads = threads
+        self._secret = secrets.token_bytes(SECRET_BYTES)
+        bound, self._host = hub_host(context)
+        self._hub = Hub(bound, self._secret)
+        self._name = f"hailer-{secrets.token_hex(4)}"
+        self._attempts = count()
+        self._tasks: list[_Task] = []
+
+    def start(self, order: Order) -> Iterator[_Task]:
+        """Submit all, wait until each has said where it listens, and tell all of them."""
+        begins = order.server is None
+        check_room(self._context, len(order.numbers), begins=begins, should_stop=order.should_stop)
+        tasks = [self._submit(number) for number in order.numbers]
+        try:
+            deadline_s = time.monotonic() + START_S_MAX
+            for task in tasks:
+                self._await(task, deadline_s, order)
+            addresses = [*order.known, *(task.address for task in tasks)]
+            for task in tasks:
+                task.begin(addresses, order.server)
+        except BaseException:
+            for task in tasks:
+                self._hub.forget(task.number, task.attempt)
+                task.give_up()
+            raise
+        yield from tasks
+
+    def close(self) -> None:
+        """See the jobs of all tasks end."""
+        deadline_s = time.monotonic() + SETTLE_S
+        for task in self._tasks:
+            task.close(deadline_s)
+        self._hub.close()
+
+    def _submit(self, number: int) -> _Task:
+        attempt = next(self._attempts)
+        self._hub.expect(number, attempt)
+        ticket = Ticket(number, attempt, self._threads, (self._host, self._hub.port), self._secret)
+        task = _Task(number, attempt, self._context, f"{self._name}-{number}-{attempt}")
+        self._tasks.append(task)
+        task.submit(ticket, self._program)
+        return task
+
+    def _await(self, task: _Task, deadline_s: float, order: Order) -> None:
+        """Until the process has said where it listens."""
+        connected = False
+        while not task.registered.wait(POLL_S):
+            if not connected and (lines := self._hub.take(task.number, task.attempt)):
+                task.connect(lines, order.outputs(task.number), order.unread)
+                connected = True
+            if order.should_stop():
+                raise JobEnds("the job is about to end, and no process can start any more")
+            if task.finished.is_set():
+                raise CannotStart(f"process {task.number} could not start: {task.failure}")
+            if time.monotonic() > deadline_s:
+                raise CannotStart(
+                    f"process {task.number} did not start within {START_S_MAX:g} s of its submission to Spark: its "
+                    f"task got no slot, or it does not reach this process at {self._host}:{self._hub.port}, which "
+                    f"spark.driver.host and spark.driver.bindAddress set"
+                )
+
+
+class _Task:
+    """One process, and the Spark job that it runs in."""
+
+    def __init__(self, number: int, attempt: int, context: SparkContext, group: str) -> None:
+        self.number = number
+        self.attempt = attempt
+        self.address: Address = ("", 0)
+        self.pid = 0
+        self.news = -1
+        self.link: socket.socket
+        self.registered = threading.Event()
+        """It has said where it listens."""
+        self.finished = threading.Event()
+        """Its Spark job is over."""
+        self.failure = "its task ended early"
+        """Why the Spark job failed, if it did."""
+        self._context = context
+        self._group = group
+        self._life: Link | None = None
+        self._outlets: list[Outlet] = []
+        self._at = ""
+        self._code: int | None = None
+        self._lost = False
+        """It ended unseen."""
+        self._over = threading.Event()
+        """The process has ended, or nobody will ever know."""
+        self._killed = False
+
+    def submit(self, ticket: Ticket, program: Program) -> None:
+        """Have Spark run it, in a thread that waits for that."""
+        from pyspark import InheritableThread
+
+        def work() -> None:
+            try:
+                self._context.setJobGroup(self._group, f"{program.name}: process {self.number}")
+                task = partial(run, program=program, registered=registered())
+                self._context.parallelize([ticket], 1).mapPartitions(task).collect()
+            except Exception as error:
+                if not self.registered.is_set():  # of others more is known by other ways
+                    self.failure = what_failed(error, where_it_ran(self._context, self._group))
+            self.finished.set()
+            # What the process says last comes another way than Spark's word that its task has ended.
+            if not self._over.wait(SETTLE_S):
+                self._hang_up()
+
+        InheritableThread(target=work, name=self._group, daemon=True).start()
+
+    def connect(
+        self,
+        lines: dict[Line, socket.socket],
+        outputs: tuple[int | None, int | None],
+        unread: Callable[[], None],
+    ) -> None:
+        """Take its lines, on which it says next where it listens."""
+        self.news, self.link = lines[Line.NEWS].detach(), lines[Line.LINK]
+        self._life = Link(lines[Line.LIFE])
+        out, err = outputs
+        self._outlets = [Outlet(lines[Line.OUT], out, 1, unread), Outlet(lines[Line.ERR], err, 2, unread)]
+        threading.Thread(target=self._listen, args=[self._life], name=self._group, daemon=True).start()
+
+    def begin(self, addresses: Sequence[Address], server: int | None) -> None:
+        """Let it take up its work: where all listen, and who helps it to join."""
+        self._tell({"addresses": addresses, "server": server})
+
+    def poll(self) -> int | None:
+        return self._code if self._over.is_set() else None
+
+    def wait(self) -> int:
+        """What it exited with. It is waited for once its news have ended, so this takes no longer than to be told."""
+        if not self._over.wait(SETTLE_S):
+            self._hang_up()
+        self._over.wait()
+        assert self._code is not None
+        return self._code
+
+    def ending(self) -> str:
+        assert self._code is not None
+        how = "was lost with its executor" if self._lost else how_it_ended(self._code)
+        return f"{how} on {self._at}"
+
+    def ask_to_end(self, *, up: bool) -> None:
+        self._tell({"do": "end"})
+
+    def kill(self) -> None:
+        """End the process, and the Spark job if that has not begun or does not end by itself."""
+        if not self._killed:
+            self._killed = True
+            if self._life is None:
+                self._context.cancelJobGroup(self._group)
+            self._tell({"do": "kill"})
+
+    def give_up(self) -> None:
+        """End a process that nobody supervises yet."""
+        self.kill()
+        if self._life is not None:
+            os.close(self.news)
+            self.link.close()
+
+    def close(self, deadline_s: float) -> None:
+        """See its Spark job end, and its output come out. Spark would try a task that was lost again."""
+        if self._lost or not self.finished.wait(max(0.0, deadline_s - time.monotonic())):
+            self._context.cancelJobGroup(self._group)
+            self.finished.wait(SETTLE_S)
+        for outlet in self._outlets:
+            outlet.close(max(0.0, deadline_s - time.monotonic()))
+        self._hang_up()
+
+    def _listen(self, life: Link) -> None:
+        while (message := life.receive()) is not None:
+            match message:
+                case {"pid": int(pid), "at": str(at), "host": str(host), "port": int(port)}:
+                    self.pid, self._at, self.address = pid, at, (host, port)
+                    self.registered.set()
+                case {"exited": int(code)}:
+                    self._code = code
+        if self._code is None:
+            self._code, self._lost = -signal.SIGKILL, True
+        self._over.set()
+
+    def _tell(self, message: dict[str, object]) -> None:
+        with suppress(OSError):  # it is gone, and the other thread finds out
+            if self._life is not None:
+                self._life.send(message)
+
+    def _hang_up(self) -> None:
+        if self._life is not None:
+            self._life.close()

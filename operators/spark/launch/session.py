@@ -1,0 +1,89 @@
+"""The Spark application of `--on spark`: how it is opened, and that it keeps quiet.
+
+Under `spark-submit` it is the one that exists. The JVM's own chatter does not get to the console, unless a log level is
+asked for; what it said is shown if it does not start.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING
+
+from framework.errors import WorldError
+from operators.control.spark_flags import SparkOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"
+"""Set by `spark-submit` for the program that it runs."""
+
+LOG_LEVEL = "spark.log.level"
+LOG_LINES_MAX = 20
+LOOPBACK = "127.0.0.1"
+
+
+class SparkUnusable(WorldError):
+    """Spark did not start."""
+
+
+@contextmanager
+def open_session(name: str, options: SparkOptions) -> Iterator[SparkSession]:
+    """A session for the length of the block; it is stopped at the end, unless it was there before."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    submitted = SUBMITTED_VARIABLE in os.environ
+    existed = SparkSession.getActiveSession() is not None
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for key, value in _settings(options, submitted=submitted).items():
+        builder = builder.config(key, value)
+    with tempfile.TemporaryFile() as log, warnings.catch_warnings(action="ignore"):
+        try:
+            with _stderr_in(log if LOG_LEVEL not in dict(options.conf) else None):
+                session = builder.getOrCreate()
+        except (PySparkException, OSError) as error:
+            log.seek(0)
+            said = log.read().decode(errors="replace").splitlines()[-LOG_LINES_MAX:]
+            raise SparkUnusable("\n  ".join([f"Spark did not start: {error}", *said])) from error
+    try:
+        for path in options.py_files:
+            session.sparkContext.addPyFile(str(path.resolve()))
+        yield session
+    finally:
+        if not existed:
+            session.stop()
+
+
+def _settings(options: SparkOptions, *, submitted: bool) -> dict[str, str]:
+    """What the session is asked for; what the user says comes last."""
+    settings = {"spark.ui.showConsoleProgress": "false", LOG_LEVEL: "ERROR"}
+    master = options.master or dict(options.conf).get("spark.master") or (None if submitted else "local[*]")
+    if master is not None:
+        settings |= {"spark.master": master, "spark.ui.enabled": "false"}
+        if master.startswith("local"):
+            settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    return settings | dict(options.conf)
+
+
+@contextmanager
+def _stderr_in(file: IO[bytes] | None) -> Iterator[None]:
+    """Let a process that is started meanwhile have its standard error in a file."""
+    if file is None:
+        yield
+        return
+    kept = os.dup(2)
+    with suppress(AttributeError, OSError):
+        sys.stderr.flush()
+    os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -1,0 +1,189 @@
+"""The executor's side of a process in a Spark task: finds the hub, and has a child of its own run the workers.
+
+The task's Python process belongs to Spark, so it only waits: crashes, signals and descriptors of the job stay in the
+child. The child ends when the task's process does, or when the hub says so or is gone; the task then returns what the
+child exited with, as a task that went well, since Spark must not start it again. A copy that Spark starts nevertheless
+is turned away by the hub, and fails.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import NoReturn, Protocol
+
+from framework.launch.config import Config, Spawned
+from framework.launch.control_protocol import ControlPlane
+from framework.launch.execute import execute_as_child
+from framework.launch.gateway import Line, hello_of, keep_alive
+from framework.launch.launcher import END_WHEN_ASKED_S
+from framework.launch.rpc import Link
+from framework.membership.members import Address
+from framework.net.connect import Patience, connect_link
+from framework.wire.extensions import Extension, restore
+from framework.worker.worker import Worker
+
+CONNECT_S_MAX = 30.0
+"""How long the hub may take to answer."""
+
+GRACE_S = 2.0
+"""How much longer than it has the child may take to end when asked to, before it is killed."""
+
+
+class Program(Protocol):
+    """What a job's workers run, in a form that Spark can ship."""
+
+    @property
+    def name(self) -> str:
+        """What the job is called."""
+
+    def prepare(self) -> tuple[Callable[[Worker], object], ControlPlane | None]:
+        """What each worker of a process runs, and what answers the supervisor there; once in every process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What one task is told: which process it is, and where the hub is."""
+
+    process: int
+    attempt: int
+    threads: int
+    hub: Address
+    secret: bytes = field(repr=False)
+
+
+def run(tickets: Iterator[Ticket], program: Program, registered: dict[str, Extension]) -> Iterator[int]:
+    """Run the process that a ticket names to its end; what it exited with."""
+    for ticket in tickets:
+        restore(registered)
+        yield _Task(ticket).run(program)
+
+
+class _Task:
+    def __init__(self, ticket: Ticket) -> None:
+        self._ticket = ticket
+        self._lines = {line: self._connect(line) for line in Line}
+        life = self._lines[Line.LIFE]
+        self._listener = socket.create_server((life.getsockname()[0], 0), family=life.family, backlog=128)
+        self._life = Link(life)
+        self._held, self._gate = os.pipe()
+        """What the child holds on to: first it is told there who it is, and when that ends, it shall."""
+        self._child = -1
+        self._ended = threading.Event()
+        self._ending = threading.Lock()
+
+    def run(self, program: Program) -> int:
+        spawned = Spawned(
+            self._ticket.process,
+            (),
+            listener_fd=self._listener.fileno(),
+            lifeline_fd=self._held,
+            report_fd=self._lines[Line.NEWS].fileno(),
+            link_fd=self._lines[Line.LINK].fileno(),
+        )
+        self._child = os.fork()
+        if self._child == 0:
+            _be_child(program, self._ticket, spawned, out=self._lines[Line.OUT], err=self._lines[Line.ERR])
+        host, port, *_ = self._listener.getsockname()
+        self._life.send({"pid": self._child, "at": socket.gethostname(), "host": host, "port": port})
+        os.close(self._held)
+        for ours in (self._listener, *(line for kind, line in self._lines.items() if kind is not Line.LIFE)):
+            ours.close()
+        obeying = threading.Thread(target=self._obey, args=[spawned], name="hub", daemon=True)
+        obeying.start()
+        code = self._wait()
+        with suppress(OSError):
+            self._life.send({"exited": code})
+        self._life.close()
+        obeying.join()
+        return code
+
+    def _connect(self, line: Line) -> socket.socket:
+        ticket = self._ticket
+        hello = hello_of(ticket.process, ticket.attempt, line)
+        patience = Patience(time.monotonic() + CONNECT_S_MAX, lambda: False)
+        connection, _ = connect_link(ticket.hub, hello, ticket.secret, patience)
+        connection.setblocking(True)
+        keep_alive(connection)
+        return connection
+
+    def _obey(self, spawned: Spawned) -> None:
+        """Do what the hub says, until the child has ended, or the hub has."""
+        with os.fdopen(self._gate, "wb", buffering=0) as gate:
+            while (message := self._life.receive()) is not None:
+                match message:
+                    case {"addresses": [*addresses], "server": server}:
+                        known = tuple((host, port) for host, port in addresses)
+                        told = replace(spawned, addresses=known, server=server).to_text()
+                        with suppress(OSError):  # it may have ended already
+                            gate.write(told.encode() + b"\n")
+                    case {"do": "end"}:
+                        gate.close()
+                    case {"do": "kill"}:
+                        self._kill()
+        if not self._ended.wait(END_WHEN_ASKED_S + GRACE_S):
+            self._kill()
+
+    def _wait(self) -> int:
+        """What the child exited with, or less than 0 for the signal that ended it."""
+        os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOWAIT)
+        with self._ending:  # until it is reaped nobody else has its number
+            self._ended.set()
+            return os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1])
+
+    def _kill(self) -> None:
+        with self._ending:
+            if not self._ended.is_set():
+                os.kill(self._child, signal.SIGKILL)
+
+
+def _be_child(
+    program: Program, ticket: Ticket, spawned: Spawned, *, out: socket.socket, err: socket.socket
+) -> NoReturn:
+    """Run the workers in this process, which has just been forked, and exit. Nothing of the task is unwound."""
+    code = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
+        _close_all_but(0, 1, 2, spawned.listener_fd, spawned.lifeline_fd, spawned.report_fd, spawned.link_fd)
+        sys.stdout, sys.stderr = os.fdopen(1, "w", encoding="utf-8"), os.fdopen(2, "w", encoding="utf-8")
+        told = _first_line(spawned.lifeline_fd)
+        if told:
+            main, plane = program.prepare()
+            config = Config(threads=ticket.threads, secret=ticket.secret)
+            execute_as_child(main, config, Spawned.from_text(told), plane=plane)
+            code = 0
+    except SystemExit as exit:
+        code = exit.code if isinstance(exit.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
+        os._exit(code)
+
+
+def _first_line(descriptor: int) -> str:
+    """A line, or nothing if there is none any more; what follows it is not read."""
+    line = bytearray()
+    while (octet := os.read(descriptor, 1)) not in (b"", b"\n"):
+        line += octet
+    return line.decode()
+
+
+def _close_all_but(*kept: int) -> None:
+    """Spark's own sockets above all: it must notice when the task's process ends, whatever becomes of this one."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) not in kept:
+            with suppress(OSError):
+                os.close(int(name))

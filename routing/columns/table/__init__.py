@@ -1,0 +1,1 @@
+"""Hash tables of keys and states for compiled code, in memory and with a database behind them."""

@@ -1,0 +1,99 @@
+"""The bins of windows on columns: a table for each window that is open, all with the same keys.
+
+A key has one bin in whatever window, so a bin's state is what it has in each of the tables. A chunk is that of a table,
+with the start of its window behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from routing.bins import BinId, Bins
+from routing.columns.keys import KeyColumns
+from routing.columns.state import TableShelf
+from routing.columns.table.dirty_entries import Changes
+from routing.columns.table.table import Table
+from routing.state.timers import Pending
+
+START_BYTES = 8
+
+
+class OpenWindow:
+    """The keys that have records in a window, with their states."""
+
+    def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, pending: Pending) -> None:
+        self.table = Table(bins, state_words)
+        self.changes = Changes()
+        self.shelf = TableShelf(self.table, key, state, pending)
+        self._known = np.zeros(bins.count, np.bool_)
+
+    def new_bins(self) -> list[BinId]:
+        """The bins that have a key in this window by now, each once.
+
+        One that leaves comes back, if it does, with its keys and with what it had put off for them.
+        """
+        used = self.table.bins_in_use()
+        new = np.flatnonzero(used & ~self._known)
+        if len(new):
+            self._known |= used
+        return [BinId(int(bin_id)) for bin_id in new]
+
+
+class WindowShelf:
+    """A `routing.migration.transfer.Shelf` over the windows that are open, by their starts."""
+
+    def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, pending: Pending) -> None:
+        self._make = partial(OpenWindow, bins, state_words, key, state, pending)
+        self._pending = pending
+        self._open: dict[int, OpenWindow] = {}
+        TableShelf.warm_up(key, state)
+
+    def window(self, start: int) -> OpenWindow:
+        """The window that begins at `start`, which opens it if it was not."""
+        window = self._open.get(start)
+        if window is None:
+            window = self._open[start] = self._make()
+        return window
+
+    def forget(self, start: int) -> None:
+        """Let go of a window."""
+        del self._open[start]
+
+    def bins(self) -> dict[BinId, int]:
+        """The bins that hold anything, with their numbers of keys, counted in each window."""
+        totals: dict[BinId, int] = {}
+        for window in self._open.values():
+            for bin_id, keys in window.table.keys_per_bin().items():
+                totals[bin_id] = totals.get(bin_id, 0) + keys
+        return totals
+
+    def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
+        """Take a bin's state out, piece by piece; a window that nothing is left in is forgotten."""
+        for start in sorted(self._open):
+            window = self._open[start]
+            for chunk in window.shelf.extract(bin_id, chunk_bytes_max):
+                yield chunk + start.to_bytes(START_BYTES, "little", signed=True)
+            if not len(window.table):
+                self.forget(start)
+
+    def install(self, bin_id: BinId, chunk: bytes) -> None:
+        """Put a piece of a bin's state in."""
+        start = int.from_bytes(chunk[-START_BYTES:], "little", signed=True)
+        self.window(start).shelf.install(bin_id, memoryview(chunk)[:-START_BYTES])
+
+    def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:
+        """Take out what a bin has put off."""
+        return self._pending.take(bin_id)
+
+    def install_put_off(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
+        """Put in what a bin has put off."""
+        self._pending.install(bin_id, items)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._open.clear()

@@ -1,0 +1,176 @@
+"""How the state of a bin travels: prepare, chunks of bounded size, then what it had put off.
+
+`Shipper` decides what goes out next and keeps what is under way below a limit; the receiver acknowledges messages by
+their sizes. Neither touches a link: F and S send what they are told to.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from framework.membership.members import WorkerId
+from framework.wire import codec
+from routing.bins import BinId
+from routing.state.errors import UnencodableState
+from routing.state.store import encode_chunks
+
+CHUNK_BYTES_MAX = 256 * 1024
+"""A chunk holds at most this much, unless one entry alone exceeds it."""
+
+IN_FLIGHT_BYTES_MAX = 4 * 1024 * 1024
+"""A worker has at most this much state under way to others, unless one message alone exceeds it."""
+
+MESSAGE_OVERHEAD_BYTES = 64
+"""What a message without a payload counts for."""
+
+NOTHING = codec.encode_rows([])
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """The state of a bin is about to come."""
+
+    target: WorkerId
+    sender: WorkerId
+    bin_id: BinId
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some of a bin's state, as its store encoded it."""
+
+    target: WorkerId
+    sender: WorkerId
+    bin_id: BinId
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """Some of what a bin has put off, each with its time, as encoded rows. Its state came before; there may be more."""
+
+    target: WorkerId
+    sender: WorkerId
+    bin_id: BinId
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """So many bytes of state have arrived at a receiver."""
+
+    target: WorkerId
+    size: int
+
+
+StateMessage = Prepare | Chunk | PutOff
+
+for _kind in (Prepare, Chunk, PutOff, Ack):
+    codec.register(_kind, f"routing.{_kind.__name__}")
+
+
+def size_of(message: StateMessage) -> int:
+    """What a message counts for in flight."""
+    return MESSAGE_OVERHEAD_BYTES + (0 if isinstance(message, Prepare) else len(message.payload))
+
+
+def acknowledge(messages: Iterable[StateMessage]) -> list[Ack]:
+    """Say of messages that have arrived how much they were: once to each sender, however many there are."""
+    sizes: dict[WorkerId, int] = {}
+    for message in messages:
+        sizes[message.sender] = sizes.get(message.sender, 0) + size_of(message)
+    return [Ack(sender, size) for sender, size in sizes.items()]
+
+
+class Shelf(Protocol):
+    """Where the bins of one operator on one worker are."""
+
+    def bins(self) -> dict[BinId, int]:
+        """The bins that hold anything, with their numbers of keys."""
+
+    def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
+        """Take a bin's state out, piece by piece; nobody else uses the bin meanwhile."""
+
+    def install(self, bin_id: BinId, chunk: bytes) -> None:
+        """Put a piece of a bin's state in, from whatever shelf it came."""
+
+    def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:
+        """Take out what a bin has put off, with its times."""
+
+    def install_put_off(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
+        """Put in what a bin has put off."""
+
+    def close(self) -> None:
+        """Let go of everything: the dataflow has ended."""
+
+
+class Shipper:
+    """The bins that leave one worker, and how much of them is under way."""
+
+    def __init__(
+        self,
+        worker: WorkerId,
+        shelf: Shelf,
+        *,
+        name: str,
+        chunk_bytes_max: int = CHUNK_BYTES_MAX,
+        in_flight_bytes_max: int = IN_FLIGHT_BYTES_MAX,
+    ) -> None:
+        self.in_flight_bytes = 0
+        self.shipped_bytes = 0
+        """All that has left so far."""
+        self._name = name
+        self._worker = worker
+        self._shelf = shelf
+        self._chunk_bytes_max = chunk_bytes_max
+        self._in_flight_bytes_max = in_flight_bytes_max
+        self._parcels: deque[tuple[int, Iterator[StateMessage]]] = deque()
+        self._next: StateMessage | None = None
+
+    def ship(self, time: int, bin_id: BinId, target: WorkerId) -> None:
+        """Have a bin leave for `target` at `time`, after those that were to leave before it."""
+        self._parcels.append((time, self._pack(bin_id, target)))
+
+    def acknowledged(self, size: int) -> None:
+        """So much has arrived."""
+        self.in_flight_bytes -= size
+        assert self.in_flight_bytes >= 0, self.in_flight_bytes
+
+    def due(self) -> Iterator[tuple[int, StateMessage]]:
+        """What may leave now, with its time. What is taken counts as under way."""
+        while self._parcels:
+            time, messages = self._parcels[0]
+            if self._next is None:
+                self._next = next(messages, None)
+            if self._next is None:
+                self._parcels.popleft()
+                continue
+            size = size_of(self._next)
+            if self.in_flight_bytes and self.in_flight_bytes + size > self._in_flight_bytes_max:
+                return
+            self.in_flight_bytes += size
+            self.shipped_bytes += size
+            message, self._next = self._next, None
+            yield time, message
+
+    def shipping_at(self) -> int | None:
+        """The time of the bins that are leaving."""
+        return self._parcels[0][0] if self._parcels else None
+
+    def _pack(self, bin_id: BinId, target: WorkerId) -> Iterator[StateMessage]:
+        yield Prepare(target, self._worker, bin_id)
+        try:
+            for payload in self._shelf.extract(bin_id, self._chunk_bytes_max):
+                yield Chunk(target, self._worker, bin_id, payload)
+            put_off = self._shelf.take_put_off(bin_id)
+            if not put_off:
+                yield PutOff(target, self._worker, bin_id, NOTHING)
+            for payload in encode_chunks(put_off, self._chunk_bytes_max, what="what was put off until"):
+                yield PutOff(target, self._worker, bin_id, payload)
+        except UnencodableState as error:
+            raise UnencodableState(
+                f"operator {self._name!r} cannot ship bin {bin_id} to worker {target}: {error}"
+            ) from error

@@ -1,0 +1,276 @@
+"""Ties F and S together: streams in, a stream out, and in between bins that move while records flow.
+
+::
+
+    data ────────▶ F ──── by bin ────▶ S ────▶ output
+    control ─────▶ F ─ state, direct ─▶ S        │
+                   F ◀── acks, direct ── S        │
+                   F ◀─────── feedback ───────────┘
+                   F ─ handover, direct ▶ F
+
+The feedback edge tells F how far S's output has come, on all workers; its records are dropped. Neither it nor the
+acknowledgements can result in anything at F's outputs, so there is no loop in time. By the last edge the F of a worker
+that joins receives its routing state; what it receives may result in bins shipped, and in a handover at a later time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from framework.dataflow.builder import OperatorBuilder
+from framework.dataflow.handle import InputHandle, OutputHandle
+from framework.dataflow.pact import Direct, Fixed, Pact, Pipeline
+from framework.dataflow.scope import Outlet
+from framework.errors import GraphError
+from framework.membership.members import WorkerId
+from framework.worker.worker import Worker
+from routing.bins import Bins
+from routing.commands import Compiler
+from routing.hashing import stable_hash
+from routing.migration.transfer import Shipper
+from routing.options import BinOptions
+from routing.registry import BinnedOperator, enlist
+from routing.router_operator import ByBin, Combine, Forwarder, Inputs, Outputs
+from routing.routing_table import Router
+from routing.state_operator import Host, Logic
+
+Key = Callable[[Any], Any]
+
+
+class Keying(Protocol):
+    """How the records of a stream come to where their keys are."""
+
+    @property
+    def combine(self) -> Combine | None:
+        """What makes fewer of them before they go there."""
+
+    def by_bin(self, router: Router, bins: Bins) -> Pact:
+        """To the owner of a record's bin at its time."""
+
+    def by_hash(self, bins: Bins) -> Pact:
+        """To the first owner of a record's bin."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowKey:
+    """A function gives a record's key."""
+
+    key: Key
+
+    combine = None
+
+    def by_bin(self, router: Router, bins: Bins) -> Pact:
+        return ByBin(router, bins, self.key)
+
+    def by_hash(self, bins: Bins) -> Pact:
+        return Fixed(_bin_of(bins, self.key))
+
+
+@dataclass(frozen=True, slots=True)
+class OnBins:
+    """Place an operator's keys on bins that control commands can move."""
+
+    control: Outlet
+    options: BinOptions
+    implied: bool = False
+    """Whether `control` is a job's own, which the operator listens to without having been told."""
+
+    def place(self, streams: Sequence[tuple[Outlet, Keying]], logic: Logic, name: str) -> Outlet:
+        """Run `logic` on the records of `streams`, which are of a scope whose times are epochs."""
+        scope, options, bins = streams[0][0].scope, self.options, Bins(self.options.bins)
+        worker = scope.worker
+        self._check(worker, name)
+        founders = worker.rescaling.founders
+        joining = worker.id not in founders
+        router = Router(worker.id, [] if joining else bins.initial_owners(founders))
+        compiler = Compiler(set() if joining else set(founders))
+        shipper = Shipper(
+            worker.id,
+            logic.shelf,
+            name=name,
+            chunk_bytes_max=options.chunk_bytes_max,
+            in_flight_bytes_max=options.in_flight_bytes_max,
+        )
+        routing = _Routing.build(scope.operator(f"{name}: route"), [outlet for outlet, _ in streams], self.control)
+        pacts = [keying.by_bin(router, bins) for _, keying in streams]
+        hosting = _Hosting.build(scope.operator(name), logic, routing, pacts)
+        routing.builder.attach(routing.inputs.feedback, hosting.results, Pipeline())
+        routing.builder.attach(routing.inputs.acks, hosting.acks, Direct(_target))
+        forwarder = Forwarder(
+            routing.builder.operator,
+            router,
+            compiler,
+            shipper,
+            routing.inputs,
+            routing.outputs,
+            combine=[keying.combine for _, keying in streams],
+            members=lambda: worker.members,
+            after_shipping=hosting.host.release,
+            report=options.report,
+        )
+        routing.builder.build(lambda _: forwarder.activate)
+        worker.rescaling.objections.append(forwarder.objection)
+        routing.builder.operator.on_shut_down.append(lambda: worker.rescaling.objections.remove(forwarder.objection))
+        hosting.builder.build(lambda _: hosting.host.activate)
+        binned = BinnedOperator(
+            name,
+            hosting.builder.operator.path,
+            bins,
+            router,
+            keys_per_bin=logic.shelf.bins,
+            shipped_bytes=lambda: shipper.shipped_bytes,
+            received_bytes=lambda: hosting.host.received_bytes,
+            eligible=lambda: frozenset(compiler.eligible),
+            decided=lambda: compiler.through,
+            complete=forwarder.complete,
+            implied=self.implied,
+        )
+        enlist(worker, hosting.builder.operator, binned)
+        return hosting.results
+
+    def _check(self, worker: Worker, name: str) -> None:
+        """Raise if commands would not reach all workers, or bins would begin on one that has left."""
+        if worker.peers > 1 and not self.control.scope.reaches_all(self.control):
+            raise GraphError(
+                f"operator {name!r} would hear of the commands that its own worker sends only, and workers would "
+                f"disagree on who owns what; bring them to all: control=control.stream(scope).broadcast()"
+            )
+        founders = worker.rescaling.founders
+        missing = set(founders) - {*worker.members.workers}
+        if missing and worker.id in founders:
+            raise GraphError(
+                f"operator {name!r} begins with its bins on the workers that the job began with, and {sorted(missing)} "
+                f"of these have left; build dataflows with bins before workers leave"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ByHash:
+    """Leave each bin where `OnBins` begins with it: the baseline that moving is measured against."""
+
+    bins: Bins
+
+    def place(self, streams: Sequence[tuple[Outlet, Keying]], logic: Logic, name: str) -> Outlet:
+        """Run `logic` on the records of `streams`."""
+        founders = streams[0][0].scope.worker.rescaling.founders
+        combined = [
+            _combined(outlet, keying.combine, name) if keying.combine and len(founders) > 1 else outlet
+            for outlet, keying in streams
+        ]
+        builder = streams[0][0].scope.operator(name)
+        data = [
+            builder.input(outlet, keying.by_hash(self.bins))
+            for outlet, (_, keying) in zip(combined, streams, strict=True)
+        ]
+        output, results = builder.output()
+        host = Host(builder.operator, logic, data, None, output, None)
+        builder.build(lambda _: host.activate)
+        return results
+
+
+Placement = OnBins | ByHash
+
+
+@dataclass(frozen=True, slots=True)
+class _Routing:
+    """F's ports."""
+
+    builder: OperatorBuilder
+    inputs: Inputs
+    outputs: Outputs
+    routed: list[Outlet]
+    state: Outlet
+
+    @staticmethod
+    def build(builder: OperatorBuilder, streams: Sequence[Outlet], control: Outlet) -> _Routing:
+        data_in = [builder.input(outlet, Pipeline()) for outlet in streams]
+        control_in = builder.input(control, Pipeline())
+        feedback_in = builder.input(None, Pipeline())
+        acks_in = builder.input(None, Pipeline())
+        handover_in = builder.input(None, Direct(_target))
+        routed = [builder.output() for _ in streams]
+        state_out, state = builder.output()
+        handover_out, handover = builder.output()
+        data_out = [output for output, _ in routed]
+        _connect_only(
+            builder.connect,
+            [*data_in, control_in, feedback_in, acks_in, handover_in],
+            [*data_out, state_out, handover_out],
+            {
+                *zip(data_in, data_out, strict=True),
+                (control_in, state_out),
+                (control_in, handover_out),
+                (handover_in, state_out),
+            },
+            builder.scope.domain.identity,
+        )
+        builder.connect(handover_in, handover_out, [1])
+        builder.attach(handover_in, handover, Direct(_target))
+        return _Routing(
+            builder,
+            Inputs(data_in, control_in, feedback_in, acks_in, handover_in),
+            Outputs(data_out, state_out, handover_out),
+            [outlet for _, outlet in routed],
+            state,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Hosting:
+    """S and its ports."""
+
+    builder: OperatorBuilder
+    host: Host
+    results: Outlet
+    acks: Outlet
+
+    @staticmethod
+    def build(builder: OperatorBuilder, logic: Logic, routing: _Routing, pacts: Sequence[Pact]) -> _Hosting:
+        data_in = [builder.input(outlet, pact) for outlet, pact in zip(routing.routed, pacts, strict=True)]
+        state_in = builder.input(routing.state, Direct(_target))
+        results_out, results = builder.output()
+        acks_out, acks = builder.output()
+        for handle in data_in:
+            builder.connect(handle, acks_out, [])
+        host = Host(builder.operator, logic, data_in, state_in, results_out, acks_out)
+        return _Hosting(builder, host, results, acks)
+
+
+def _combined(outlet: Outlet, combine: Combine, name: str) -> Outlet:
+    """The containers of a stream, each combined; by an operator of its own, since progress counts what it gives."""
+    builder = outlet.scope.operator(f"{name}: combine")
+    input = builder.input(outlet, Pipeline())
+    output, combined = builder.output()
+
+    def logic() -> None:
+        for capability, rows in input:
+            output.session(capability).give_container(combine(rows))
+
+    builder.build(lambda _: logic, notify=False)
+    return combined
+
+
+def _bin_of(bins: Bins, key: Key) -> Callable[[Any], int]:
+    """A route that the pact takes modulo the workers: the first owner of a bin. Hot path."""
+    shift = bins.shift
+    return lambda record: stable_hash(key(record)) >> shift
+
+
+def _target(message: Any) -> WorkerId:
+    worker: WorkerId = message.target
+    return worker
+
+
+def _connect_only(
+    connect: Callable[[InputHandle, OutputHandle, list[Any]], None],
+    inputs: Sequence[InputHandle],
+    outputs: Sequence[OutputHandle],
+    paths: set[tuple[InputHandle, OutputHandle]],
+    identity: Any,
+) -> None:
+    """Of all pairs of inputs and outputs, only these have a path."""
+    for input in inputs:
+        for output in outputs:
+            connect(input, output, [identity] if (input, output) in paths else [])

@@ -1,0 +1,333 @@
+"""F: sends every record to the owner of its bin at the record's time, and ships bins that change owners.
+
+Records wait until no control command at their time can still arrive. A command's configuration retains a capability on
+the state output from its arrival on; it is installed once S's output frontier, seen through the feedback edge, has
+reached its time, and the capability goes when the last of the bins has left. Decisions are the `Router`'s, the
+`Compiler`'s and the `Shipper`'s; this drives them.
+
+On a worker that joined, F knows neither owners nor commands: it holds back what comes until the server of its
+`Bootstrap` has handed over both, at the time of that command. The server may have configurations that wait to be
+installed; they concern no bin of the joiner, which may own bins after its `Bootstrap` only, so it need not ship any. A
+command that was sent before the joiner was a member has reached the server before its `Bootstrap` did, and comes with
+the handover, whose capability covers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from framework.dataflow.capability import Capability, InputCapability
+from framework.dataflow.handle import InputHandle, OutputHandle, Pusher
+from framework.dataflow.operator import BuiltOperator
+from framework.dataflow.pact import Channel, deliver
+from framework.membership.members import Members, WorkerId
+from framework.progress.order import EPOCH_MAX, Time
+from framework.wire import codec
+from routing.bins import Bins
+from routing.commands import (
+    Bootstrap,
+    Compiler,
+    CompilerState,
+    Configuration,
+    Control,
+    Handover,
+    Refused,
+    Retirement,
+)
+from routing.errors import NeverBootstrapped
+from routing.hashing import stable_hash
+from routing.migration.transfer import Shipper
+from routing.routing_table import Installation, Router, RoutingState
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """This worker, which joined, now knows who owns what; since the time of its `Bootstrap`."""
+
+    time: int
+
+
+Combine = Callable[[Any], Any]
+"""From a container of records to what is sent instead, less or the same, where there are several owners."""
+
+Report = Configuration | Handover | Retirement | Refused | Installation | Restored
+"""What became of control commands: accepted, refused, installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """What a joiner's F must know."""
+
+    target: WorkerId
+    routing: RoutingState
+    commands: CompilerState
+
+
+codec.register(HandedOver, "routing.HandedOver")
+
+
+@dataclass(frozen=True, slots=True)
+class ByBin:
+    """The pact between F and S: each record goes to the owner of its bin at its time."""
+
+    router: Router
+    bins: Bins
+    key: Callable[[Any], Any]
+
+    to_all = False
+
+    def pusher(self, channel: Channel) -> Pusher:
+        router, shift, key = self.router, self.bins.shift, self.key
+
+        def push(time: Time, rows: Any) -> None:
+            """Hot path: with one owner of everything, no record is looked at."""
+            assert isinstance(time, int), time
+            sole = router.sole_owner_at(time)
+            if sole is not None:
+                deliver(channel, sole, time, rows)
+                return
+            owners = router.table_at(time)
+            parts: dict[WorkerId, list[Any]] = {}
+            for record in rows:
+                owner = owners[stable_hash(key(record)) >> shift]
+                part = parts.get(owner)
+                if part is None:
+                    parts[owner] = [record]
+                else:
+                    part.append(record)
+            for worker, part in parts.items():
+                deliver(channel, worker, time, part)
+
+        return push
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What comes to F."""
+
+    data: Sequence[InputHandle]
+    control: InputHandle
+    feedback: InputHandle
+    acks: InputHandle
+    handover: InputHandle
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What leaves F."""
+
+    data: Sequence[OutputHandle]
+    state: OutputHandle
+    handover: OutputHandle
+
+
+class Forwarder:
+    """One operator's routing on one worker."""
+
+    def __init__(
+        self,
+        operator: BuiltOperator,
+        router: Router,
+        compiler: Compiler,
+        shipper: Shipper,
+        inputs: Inputs,
+        outputs: Outputs,
+        *,
+        combine: Sequence[Combine | None],
+        members: Callable[[], Members],
+        after_shipping: Callable[[], None],
+        report: Callable[[Report], None],
+    ) -> None:
+        self._operator = operator
+        self._router = router
+        self._shipper = shipper
+        self._inputs = inputs
+        self._outputs = outputs
+        self._combine = combine
+        self._members = members
+        self._after_shipping = after_shipping
+        self._report = report
+        self._compiler = compiler
+        self._state_port = len(outputs.data)
+        self._handover_port = self._state_port + 1
+        self._commanded: dict[int, Capability] = {}
+        """Per time with commands that are not yet decided on, or a configuration not yet installed and shipped."""
+        self._bootstraps: dict[int, Capability] = {}
+        """The right to hand over, per time with a `Bootstrap` that is not yet decided on."""
+        self._undecided: list[int] = []
+        self._installed: list[int] = []
+        self._retired_at: int | None = None
+        self._early: list[dict[int, tuple[Capability, list[Any]]]] = [{} for _ in inputs.data]
+        operator.on_shut_down.append(self._give_up)
+
+    def activate(self) -> None:
+        """Do what there is to do."""
+        for _ in self._inputs.feedback:
+            pass
+        for _, acks in self._inputs.acks:
+            for ack in acks:
+                self._shipper.acknowledged(ack.size)
+        self._receive_commands()
+        self._restore()
+        if self._router.ready:
+            self._decide()
+        self._forward()
+        if not self._router.ready:
+            self._check_bootstrap()
+        self._install()
+        self._ship()
+
+    def _receive_commands(self) -> None:
+        for capability, commands in self._inputs.control:
+            time = capability.time
+            assert isinstance(time, int), time
+            for command in commands:
+                self._compiler.add(time, command)
+            self._expect(time, capability, commands)
+
+    def _expect(self, time: int, capability: InputCapability, commands: Sequence[Any]) -> None:
+        """Keep what it takes to act on commands at `time`."""
+        if time not in self._commanded:
+            self._commanded[time] = capability.delayed(time, self._state_port)
+            self._undecided.append(time)
+        if time not in self._bootstraps and any(map(_is_bootstrap, commands)):
+            self._bootstraps[time] = capability.delayed(time, self._handover_port)
+
+    def _restore(self) -> None:
+        """Begin to route as the server of this worker's bootstrap does."""
+        for capability, messages in self._inputs.handover:
+            at = capability.time
+            assert isinstance(at, int), at
+            for message in messages:
+                if not self._router.restore(message.routing):
+                    continue
+                self._compiler.restore(message.commands)
+                for time in [time for time in self._undecided if time <= at]:
+                    self._undecided.remove(time)
+                    self._let_go(time)
+                for time in self._compiler.times:
+                    self._expect(time, capability, self._compiler.waiting(time))
+                self._report(Restored(at))
+
+    def _decide(self) -> None:
+        """Compile the commands of every time that no further command can come for."""
+        frontier = self._inputs.control.frontier
+        for time in sorted(self._undecided):
+            if frontier.less_equal(time):
+                return
+            self._undecided.remove(time)
+            configured = False
+            for decision in self._compiler.compile(time, self._router.table_at(time), self._members().workers):
+                self._report(decision)
+                if isinstance(decision, Configuration):
+                    self._router.announce(decision)
+                    configured = True
+                elif isinstance(decision, Retirement) and decision.worker == self._router.worker:
+                    self._retired_at = time
+                elif isinstance(decision, Handover) and decision.server == self._router.worker:
+                    state = HandedOver(decision.joiner, self._router.state(), self._compiler.state())
+                    self._outputs.handover.session(self._bootstraps[time]).give(state)
+            if configured and time in self._bootstraps:
+                self._bootstraps.pop(time).drop()
+            elif not configured:
+                self._let_go(time)
+
+    def _check_bootstrap(self) -> None:
+        """Raise rather than wait for ever: records have come, and no command can come any more."""
+        if any(self._early) and not (
+            self._inputs.control.frontier.frontier() or self._inputs.handover.frontier.frontier()
+        ):
+            raise NeverBootstrapped(
+                f"worker {self._router.worker} joined and received records, but never a Bootstrap, and the control "
+                f"stream has ended; send one after a worker has joined (`ControlInput.bootstrap`), before closing it"
+            )
+
+    def complete(self) -> int:
+        """The least epoch that results may still come out at, on any worker."""
+        return min(
+            (time for time in self._inputs.feedback.frontier.frontier() if isinstance(time, int)), default=EPOCH_MAX
+        )
+
+    def objection(self) -> str | None:
+        """Why this worker cannot leave: until it has retired, and all that was before that is over."""
+        name, worker = self._operator.name.removesuffix(": route"), self._router.worker
+        if not self._router.ready:
+            return f"operator {name!r} waits for its routing state; send Bootstrap(server, {worker}) first"
+        owned = sum(owner == worker for owner in self._router.owners)
+        if owned:
+            return f"it owns {owned} bins of operator {name!r}; move them to others, then send Retire({worker})"
+        if self._retired_at is None:
+            return f"operator {name!r} may still move bins to it; send Retire({worker}) first"
+        if self._inputs.feedback.frontier.less_than(self._retired_at) or self._shipper.in_flight_bytes:
+            return f"operator {name!r} has not come to time {self._retired_at}, at which it retires; wait a little"
+        return None
+
+    def _let_go(self, time: int) -> None:
+        self._commanded.pop(time).drop()
+        if time in self._bootstraps:
+            self._bootstraps.pop(time).drop()
+
+    def _forward(self) -> None:
+        """Pass records on, unless a command at their time can still arrive, or this worker knows no owners yet."""
+        frontier, ready = self._inputs.control.frontier, self._router.ready
+        for port, (early, handle) in enumerate(zip(self._early, self._inputs.data, strict=True)):
+            for time in sorted(early):
+                if not ready or frontier.less_equal(time):
+                    break
+                self._operator.time = time
+                capability, waiting = early.pop(time)
+                with capability:
+                    for rows in waiting:
+                        self._give(port, capability, time, rows)
+            for arrived, rows in handle:
+                time_ = arrived.time
+                assert isinstance(time_, int), time_
+                if ready and not frontier.less_equal(time_):
+                    self._give(port, arrived, time_, rows)
+                elif time_ in early:
+                    early[time_][1].append(rows)
+                else:
+                    early[time_] = arrived.retain(port), [rows]
+
+    def _give(self, port: int, capability: Capability | InputCapability, time: int, rows: Any) -> None:
+        """Send records, or what they were combined to: progress counts what is given here, before it is divided."""
+        combine = self._combine[port]
+        if combine is not None and self._router.sole_owner_at(time) is None:
+            rows = combine(rows)
+        self._outputs.data[port].session(capability).give_container(rows)
+
+    def _install(self) -> None:
+        frontier = self._inputs.feedback.frontier
+        for installation in self._router.install(lambda time: not frontier.less_than(time)):
+            self._report(installation)
+            for ship in installation.ships:
+                self._shipper.ship(installation.time, ship.bin_id, ship.target)
+            self._installed.append(installation.time)
+
+    def _ship(self) -> None:
+        for time, message in self._shipper.due():
+            self._outputs.state.session(self._commanded[time]).give(message)
+        self._after_shipping()
+        shipping_at = self._shipper.shipping_at()
+        pending = set(self._router.pending)
+        for time in list(self._installed):
+            if time != shipping_at and time not in pending and (shipping_at is None or time < shipping_at):
+                self._installed.remove(time)
+                if time in self._commanded:
+                    self._commanded.pop(time).drop()
+
+    def _give_up(self) -> None:
+        for capability in (*self._commanded.values(), *self._bootstraps.values()):
+            capability.drop()
+        for early in self._early:
+            for capability, _ in early.values():
+                capability.drop()
+            early.clear()
+        self._commanded.clear()
+        self._bootstraps.clear()
+
+
+def _is_bootstrap(command: Any) -> bool:
+    return isinstance(command, Control) and isinstance(command.instruction, Bootstrap)

@@ -1,0 +1,121 @@
+"""A RocksDB database that belongs to one operator on one worker: bytes by bin and key, and errors by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rocksdict import Options, Rdict, ReadOptions, WriteBatch, WriteOptions
+
+from routing.bins import BinId
+from routing.state.directory_lock import Claim
+from routing.state.errors import StoreCorrupt, StoreFull, StoreUnusable
+
+BIN_BYTES = 3
+"""Two would do for a bin, and not for the end of the last one."""
+
+GET_KEYS_MAX = 512
+"""So many keys are read with one call, which keeps in memory a block of 4 kB for each of them until it returns."""
+
+
+class Database:
+    """A database in a claimed directory, which it lets go of when it is closed. A key's bytes begin with its bin."""
+
+    def __init__(self, claim: Claim, options: Options, *, behind_table: bool = False) -> None:
+        """Behind a table it has no log: without what is in the table, what is on disk is of no use."""
+        self.behind_table = behind_table
+        self._claim = claim
+        self._writing = WriteOptions()
+        self._writing.disable_wal = behind_table  # type: ignore[method-assign, assignment]  # its stub calls it a method
+        try:
+            with self._named():
+                self._db = Rdict(str(claim.path / "rocks"), options)
+        except BaseException:
+            claim.release()
+            raise
+        self.is_open = True
+
+    def get(self, places: Sequence[bytes]) -> list[bytes | None]:
+        """What is at each of these places, or None."""
+        found: list[bytes | None] = []
+        with self._named():
+            for start in range(0, len(places), GET_KEYS_MAX):
+                some: Any = self._db.get([*places[start : start + GET_KEYS_MAX]])
+                found += some
+        return found
+
+    def write(self, batch: WriteBatch) -> None:
+        """Write a batch, whole or not at all."""
+        with self._named():
+            self._db.write(batch, self._writing)
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """All places, and what is there."""
+        with self._named():
+            yield from self._raw()
+
+    def take(self, bin_id: BinId) -> Iterator[tuple[bytes, bytes]]:
+        """Delete a bin at once; its keys and what was there before that, one by one, without the bin's own bytes."""
+        start, end = prefix(bin_id), prefix(BinId(bin_id + 1))
+        reading = ReadOptions()
+        reading.set_iterate_upper_bound(end)
+        reading.fill_cache(False)  # type: ignore[call-arg]  # its stub lacks the argument
+        with self._named():
+            entries = self._raw(start, reading)
+            self._db.delete_range(start, end, write_opt=self._writing)
+            for place, encoded in entries:
+                yield place[BIN_BYTES:], encoded
+
+    def disk_bytes(self) -> int:
+        """The size of the tables on disk; what is still in memory or in the log comes to a fraction of the budget."""
+        return self._db.property_int_value("rocksdb.total-sst-files-size") or 0
+
+    def close(self) -> None:
+        """Let go of everything; a second time does nothing."""
+        if self.is_open:
+            self.is_open = False
+            with self._named():
+                self._db.close()
+            self._claim.release()
+
+    def _raw(self, start: bytes | None = None, reading: ReadOptions | None = None) -> Any:
+        return self._db.items(from_key=start, read_opt=reading)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Call RocksDB's errors, which are plain exceptions, by their names."""
+        try:
+            yield
+        except Exception as error:
+            if type(error) is not Exception:
+                raise
+            raise _failure(str(error), self._claim.path) from error
+
+
+def prefix(bin_id: BinId) -> bytes:
+    """What the keys of a bin begin with."""
+    return bin_id.to_bytes(BIN_BYTES, "big")
+
+
+def bin_of(place: bytes) -> BinId:
+    """The bin of a key."""
+    return BinId(int.from_bytes(place[:BIN_BYTES], "big"))
+
+
+def _failure(text: str, path: Path) -> Exception:
+    """The error to raise for what RocksDB says."""
+    if any(sign in text for sign in ("No space left", "NoSpace", "File too large", "Disk quota")):
+        return StoreFull(
+            f"no room is left for the state in {path} ({text}); make room, or give the store another directory: "
+            f"RocksStore.maker(directory=...)"
+        )
+    if "Corruption" in text:
+        return StoreCorrupt(
+            f"the state in {path} is damaged ({text}); remove it and start from what was last durably written"
+        )
+    return StoreUnusable(
+        f"RocksDB cannot work in {path} ({text}); give the store a directory on a local disk that this process may "
+        f"write to: RocksStore.maker(directory=...)"
+    )

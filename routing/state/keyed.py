@@ -1,0 +1,42 @@
+"""The bins of a keyed operator on one worker: states in a store, and what they have put off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from routing.bins import BinId
+from routing.state.store import KeyedStore
+from routing.state.timers import Pending
+
+
+class KeyedShelf:
+    """A `Shelf` over a `KeyedStore`."""
+
+    def __init__(self, store: KeyedStore, pending: Pending) -> None:
+        self._store = store
+        self._pending = pending
+
+    def bins(self) -> dict[BinId, int]:
+        """The bins that hold anything, with their numbers of keys."""
+        return self._store.bins()
+
+    def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
+        """Take a bin's state out, piece by piece."""
+        return self._store.extract(bin_id, chunk_bytes_max)
+
+    def install(self, bin_id: BinId, chunk: bytes) -> None:
+        """Put a piece of a bin's state in."""
+        self._store.install(bin_id, chunk)
+
+    def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:
+        """Take out what a bin has put off."""
+        return self._pending.take(bin_id)
+
+    def install_put_off(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
+        """Put in what a bin has put off."""
+        self._pending.install(bin_id, items)
+
+    def close(self) -> None:
+        """Let go of all bins: the operator has ended."""
+        self._store.close()

@@ -1,0 +1,167 @@
+"""S: applies records to the state of their keys, in the order of times, wherever the bins are.
+
+A host holds records back until neither a record of an earlier time nor state for their own time can still arrive, then
+gives them to its logic, which never learns where bins come from. What the logic puts off is called up when its time is
+complete. The same host serves operators on bins and operators fixed by hash, which receive no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+from framework.dataflow.capability import Capability, InputCapability
+from framework.dataflow.handle import InputHandle, OutputHandle
+from framework.dataflow.operator import BuiltOperator
+from framework.wire import codec
+from framework.wire.container import Container
+from routing.migration.transfer import Chunk, PutOff, Shelf, StateMessage, acknowledge, size_of
+from routing.state.timers import Pending
+
+
+class Logic(Protocol):
+    """What a stateful operator does with the records of its bins."""
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where its bins are."""
+
+    @property
+    def pending(self) -> Pending:
+        """What its bins have put off."""
+
+    def apply(self, port: int, time: int, rows: Any) -> Container:
+        """Apply a container of an input, all at `time`; return what it results in."""
+
+    def call_up(self, time: int) -> Container:
+        """Do what was put off until `time`, which is complete; return what that results in."""
+
+
+class Host:
+    """One operator's records, capabilities and logic on one worker."""
+
+    def __init__(
+        self,
+        operator: BuiltOperator,
+        logic: Logic,
+        data: Sequence[InputHandle],
+        state: InputHandle | None,
+        output: OutputHandle,
+        acks: OutputHandle | None,
+    ) -> None:
+        self._operator = operator
+        self._logic = logic
+        self._data = data
+        self._state = state
+        self._output = output
+        self._acks = acks
+        self._early: dict[int, tuple[Capability, list[tuple[int, Container]]]] = {}
+        self._early_times: list[int] = []
+        self._held: dict[int, Capability] = {}
+        self.received_bytes = 0
+        """How much state has come from other workers so far."""
+        operator.on_shut_down.append(self._give_up)
+
+    def activate(self) -> None:
+        """Do what there is to do."""
+        self._install_state()
+        self._run_due()  # before what has just arrived, which may be later
+        self._receive()
+        self._run_due()
+
+    def release(self) -> None:
+        """A bin has left: give up capabilities for times that only it waited for."""
+        pending = self._logic.pending
+        for time in pending.vanished:
+            if not pending.waits_for(time) and time in self._held:
+                self._held.pop(time).drop()
+        pending.vanished.clear()
+
+    def _install_state(self) -> None:
+        if self._state is None or self._acks is None:
+            return
+        for capability, messages in self._state:
+            for message in messages:
+                self._install(message, capability)
+                self.received_bytes += size_of(message)
+            self._acks.session(capability).give_container(acknowledge(messages))
+
+    def _install(self, message: StateMessage, capability: InputCapability) -> None:
+        match message:
+            case Chunk(bin_id=bin_id, payload=payload):
+                self._logic.shelf.install(bin_id, payload)
+            case PutOff(bin_id=bin_id, payload=payload):
+                self._logic.shelf.install_put_off(bin_id, codec.decode_rows(payload))
+                self._hold_new(capability)
+
+    def _receive(self) -> None:
+        for port, handle in enumerate(self._data):
+            for capability, rows in handle:
+                time = capability.time
+                assert isinstance(time, int), time
+                if time not in self._early and self._may_apply(time):
+                    self._output.session(capability).give_container(self._logic.apply(port, time, rows))
+                    self._hold_new(capability)
+                    continue
+                if time not in self._early:
+                    self._early[time] = capability.retain(), []
+                    heappush(self._early_times, time)
+                self._early[time][1].append((port, rows))
+
+    def _run_due(self) -> None:
+        """Go through the times that have come, in order: records first, then what was put off until then."""
+        pending = self._logic.pending
+        while True:
+            put_off = pending.first()
+            if self._early_times and (put_off is None or self._early_times[0] <= put_off):
+                if not self._may_apply(self._early_times[0]):
+                    return
+                self._apply_early(heappop(self._early_times))
+            elif put_off is not None and self._is_complete(put_off):
+                self._call_up(put_off)
+            else:
+                return
+
+    def _apply_early(self, time: int) -> None:
+        self._operator.time = time
+        capability, arrived = self._early.pop(time)
+        with capability:
+            for port, rows in arrived:
+                self._output.session(capability).give_container(self._logic.apply(port, time, rows))
+                self._hold_new(capability)
+
+    def _call_up(self, time: int) -> None:
+        self._operator.time = time
+        with self._held.pop(time) as capability:
+            self._output.session(capability).give_container(self._logic.call_up(time))
+            self._hold_new(capability)
+
+    def _hold_new(self, capability: Capability | InputCapability) -> None:
+        """Keep the right to answer what was put off."""
+        appeared = self._logic.pending.appeared
+        while appeared:
+            time = appeared.pop()
+            if time not in self._held:
+                self._held[time] = capability.delayed(time)
+
+    def _may_apply(self, time: int) -> bool:
+        """Whether nothing earlier, and no state for this time, can still arrive."""
+        if any(handle.frontier.less_than(time) for handle in self._data):
+            return False
+        return self._state is None or not self._state.frontier.less_equal(time)
+
+    def _is_complete(self, time: int) -> bool:
+        """Whether nothing at or before this time can still arrive."""
+        if any(handle.frontier.less_equal(time) for handle in self._data):
+            return False
+        return self._state is None or not self._state.frontier.less_equal(time)
+
+    def _give_up(self) -> None:
+        for capability, _ in self._early.values():
+            capability.drop()
+        for capability in self._held.values():
+            capability.drop()
+        self._early.clear()
+        self._held.clear()
+        self._logic.shelf.close()

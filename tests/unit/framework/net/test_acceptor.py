@@ -1,0 +1,148 @@
+"""The acceptor among strangers: each is cut off with a line, and the next honest client still gets in."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from framework.membership.members import WorkerId
+from framework.net.acceptor import STRANGERS_MAX, Acceptor
+from framework.net.connect import Patience, connect_link
+from framework.wire.handshake import Hello
+
+SECRET = b"s" * 32
+HELLO = Hello(2, 1, 0, WorkerId(1), WorkerId(0))
+LIMIT_S = 20.0
+
+
+class Door:
+    """An acceptor on a port of its own, and what it let in."""
+
+    def __init__(self, timeout_s: float = 5.0) -> None:
+        self.let_in: queue.Queue[tuple[Hello, socket.socket]] = queue.Queue()
+        listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.address: tuple[str, int] = listener.getsockname()
+        self.acceptor = Acceptor(
+            listener,
+            SECRET,
+            admit=lambda hello: None,
+            deliver=lambda *link: self.let_in.put(link),
+            timeout_s=timeout_s,
+        )
+        self.acceptor.start()
+
+    def connect(self) -> socket.socket:
+        connection = socket.create_connection(self.address)
+        connection.settimeout(LIMIT_S)
+        return connection
+
+    def admits(self) -> bool:
+        connection, _ = connect_link(self.address, HELLO, SECRET, Patience(time.monotonic() + LIMIT_S, lambda: False))
+        hello, accepted = self.let_in.get(timeout=LIMIT_S)
+        connection.close()
+        accepted.close()
+        return hello == HELLO
+
+
+@pytest.fixture
+def door() -> Iterator[Door]:
+    door = Door()
+    yield door
+    door.acceptor.close()
+
+
+def ended(connection: socket.socket) -> bool:
+    """Whether the other side hangs up, within the time limit."""
+    try:
+        while connection.recv(1024):
+            pass
+    except ConnectionResetError:
+        pass
+    return True
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "does not speak this protocol"),
+        (os.urandom(1 << 16), "does not speak this protocol"),
+        (b"HAILER\x00\x03" + b"n" * 32 + b"x" * 500, "spoke out of turn"),
+        (b"HAILER\x00\x07", "speaks version 7"),
+    ],
+)
+def test_a_stranger_is_cut_off_with_one_line(
+    door: Door, said: bytes, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "hailer.net"), door.connect() as stranger:
+        stranger.sendall(said)
+        assert ended(stranger)
+        assert door.admits()
+    (record,) = caplog.records
+    assert reason in record.getMessage()
+    assert "127.0.0.1:" in record.getMessage()
+    assert any(reason in rejection for rejection in door.acceptor.rejections)
+
+
+def test_one_that_guesses_the_proof_is_cut_off(door: Door) -> None:
+    with door.connect() as stranger:
+        stranger.sendall(b"HAILER\x00\x03" + b"n" * 32)
+        assert len(stranger.recv(1024)) > 0
+        stranger.sendall(b"p" * 32)
+        assert ended(stranger)
+    assert door.admits()
+
+
+def test_one_that_is_slow_is_cut_off_at_its_deadline() -> None:
+    door = Door(timeout_s=0.05)
+    with door.connect() as silent, door.connect() as halfway:
+        halfway.sendall(b"HAILER")
+        assert ended(silent)
+        assert ended(halfway)
+    assert door.admits()
+    assert sum("more than 0.05 s" in rejection for rejection in door.acceptor.rejections) == 2
+    door.acceptor.close()
+
+
+def test_of_too_many_strangers_the_oldest_goes(door: Door) -> None:
+    strangers = [door.connect() for _ in range(STRANGERS_MAX + 3)]
+    assert all(ended(stranger) for stranger in strangers[:3])
+    assert door.admits()
+    for stranger in strangers[4:]:
+        stranger.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            stranger.recv(1)
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_a_flood_does_not_fill_the_log(door: Door, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "hailer.net"):
+        begin = time.monotonic()
+        for _ in range(300):
+            with door.connect() as stranger:
+                stranger.sendall(b"?")
+                assert ended(stranger)
+        elapsed_s = time.monotonic() - begin
+    assert len(caplog.records) <= 11 + elapsed_s
+    assert door.admits()
+
+
+def test_a_close_is_complete_and_can_be_repeated() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    door = Door()
+    stranger = door.connect()
+    assert door.admits()
+    door.acceptor.close()
+    door.acceptor.close()
+    assert ended(stranger)
+    stranger.close()
+    assert not door.acceptor._thread.is_alive()
+    assert len(os.listdir("/proc/self/fd")) == before
+    with pytest.raises(ConnectionRefusedError):
+        door.connect()

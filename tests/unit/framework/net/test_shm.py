@@ -1,0 +1,453 @@
+"""Large bodies between processes of one machine: through memory that both see, or else through the socket."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from framework.membership.members import WorkerId
+from framework.net.endpoint import Endpoint
+from framework.net.shm import segment
+from framework.net.shm.channel import SHARED_BYTES_MIN, Sharing
+from framework.net.shm.segment import Borrowed, Lent
+from framework.net.tcp_link import OUTBOUND_BYTES_MAX
+from framework.wire import shm_messages
+from framework.wire.framing import FrameReader, frame
+from framework.wire.messages import Body, Data, Goodbye, Lost, Message, decode, encode_whole
+from framework.wire.shm_messages import Answer, Blocks, Lending, Offer, Placed, Returned
+
+ME, PEER = WorkerId(0), WorkerId(1)
+LIMIT_S = 20
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no memory to lend")
+
+
+def batch(number: int, rows: int = 50_000) -> pa.RecordBatch:
+    return pa.record_batch({"n": pa.array(range(number, number + rows), pa.int64())})
+
+
+class Far:
+    """The other end of a link, by hand."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.reader = FrameReader()
+        self.heard: list[Lending | Message] = []
+        self.received_bytes = 0
+
+    def hear(self, count: int) -> list[Lending | Message]:
+        while len(self.heard) < count:
+            data = self.connection.recv(1 << 20)
+            assert data, "the link has ended"
+            self.received_bytes += len(data)
+            self.heard += [shm_messages.decode(body) or decode(body) for body in self.reader.feed(data)]
+        heard, self.heard = self.heard[:count], self.heard[count:]
+        return heard
+
+    def say(self, *messages: Lending) -> None:
+        self.connection.sendall(b"".join(frame(shm_messages.encode(message)) for message in messages))
+
+
+@pytest.fixture
+def link() -> Iterator[tuple[Endpoint, Far]]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+    far.settimeout(LIMIT_S)
+    endpoint = Endpoint(ME)
+    endpoint.adopt(PEER, near)
+    yield endpoint, Far(far)
+    far.close()
+    endpoint.close()
+
+
+def send(endpoint: Endpoint, *containers: object) -> None:
+    for container in containers:
+        endpoint.send(PEER, Data(0, 0, container))  # type: ignore[arg-type]
+    endpoint.flush()
+
+
+def receive(endpoint: Endpoint, count: int) -> list[Message]:
+    deadline, messages = time.monotonic() + LIMIT_S, list[Message]()
+    while len(messages) < count and time.monotonic() < deadline:
+        endpoint.park(deadline - time.monotonic())
+        messages.extend(message for _, message in endpoint.receive())
+    return messages
+
+
+def heard_by(endpoint: Endpoint) -> None:
+    """Let an endpoint hear what was said about memory."""
+    endpoint.park(LIMIT_S)
+    assert endpoint.receive() == []
+
+
+def accepted(endpoint: Endpoint, far: Far) -> Borrowed:
+    """The endpoint's memory, which it offers with its first large body."""
+    send(endpoint, batch(0))
+    data, offer = far.hear(2)
+    assert data == Data(0, 0, batch(0))
+    assert isinstance(offer, Offer)
+    borrowed = Borrowed.open(offer)
+    assert borrowed is not None
+    far.say(Answer(True))
+    heard_by(endpoint)
+    far.received_bytes = 0
+    return borrowed
+
+
+def test_large_bodies_are_placed_in_order_and_small_ones_are_sent(link: tuple[Endpoint, Far]) -> None:
+    endpoint, far = link
+    borrowed = accepted(endpoint, far)
+    send(endpoint, batch(1), ["small"], batch(2), ["x" * SHARED_BYTES_MIN])
+    first, small, second, rows = far.hear(4)
+    assert far.received_bytes < 200
+    assert small == Data(0, 0, ["small"])
+    assert isinstance(first, Placed)
+    assert isinstance(second, Placed)
+    assert isinstance(rows, Placed)
+    assert [decode(borrowed.view(placed)) for placed in (first, second, rows)] == [
+        Data(0, 0, batch(1)),
+        Data(0, 0, batch(2)),
+        Data(0, 0, ["x" * SHARED_BYTES_MIN]),
+    ]
+
+
+def test_a_block_comes_back_when_nothing_refers_to_it(link: tuple[Endpoint, Far]) -> None:
+    endpoint, far = link
+    borrowed = accepted(endpoint, far)
+    send(endpoint, batch(1))
+    [placed] = far.hear(1)
+    assert isinstance(placed, Placed)
+    message = decode(borrowed.view(placed))
+    assert isinstance(message, Data)
+    told = borrowed.tell()
+    assert told == Returned(placed.size, ())
+    column = message.container["n"].slice(40_000, 3)  # type: ignore[index]
+    del message
+    assert borrowed.tell() is None
+    assert column.to_pylist() == [40_001, 40_002, 40_003]
+    del column
+    assert borrowed.tell() == Returned(placed.size, (placed.start,))
+
+
+def test_what_was_returned_is_used_again(link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment, "LENT_BYTES", 32 * 1024 * 1024)
+    endpoint, far = link
+    accepted(endpoint, far)
+    total = 0
+    for number in range(300):  # several times what is lent
+        send(endpoint, batch(number))
+        [placed] = far.hear(1)
+        assert isinstance(placed, Placed), number
+        total += placed.size
+        far.say(Returned(total, (placed.start,)))
+        heard_by(endpoint)
+    assert total > 2 * segment.LENT_BYTES
+
+
+def test_without_room_bodies_go_through_the_socket(link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment, "LENT_BYTES", 1024 * 1024)
+    endpoint, far = link
+    accepted(endpoint, far)
+    send(endpoint, batch(1), batch(2), batch(3))
+    first, second, third = far.hear(3)
+    assert isinstance(first, Placed)
+    assert isinstance(second, Placed)
+    assert third == Data(0, 0, batch(3))
+    far.say(Returned(first.size, (first.start,)))
+    heard_by(endpoint)
+    send(endpoint, batch(4))
+    assert far.hear(1) == [first]
+
+
+def in_room(endpoint: Endpoint, *columns: np.ndarray[Any, Any], apart: int = 0) -> pa.RecordBatch:
+    """A batch of numbers that were written to a room, so many bytes apart."""
+    room = endpoint.room(PEER, sum(column.nbytes + apart for column in columns))
+    assert room is not None
+    buffer, at, arrays = pa.py_buffer(room), 0, []
+    for column in columns:
+        room[at : at + column.nbytes] = column.tobytes()
+        arrays.append(pa.Array.from_buffers(pa.int64(), len(column), [None, buffer.slice(at, column.nbytes)]))
+        at += column.nbytes + apart
+    return pa.record_batch(arrays, [f"n{number}" for number in range(len(arrays))])
+
+
+def test_what_was_written_to_a_room_stays_there(link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint, far = link
+    borrowed = accepted(endpoint, far)
+    numbers = np.arange(50_000)
+    sent = in_room(endpoint, numbers, numbers * 3)
+    written = pa.py_buffer(sent["n0"].buffers()[1]).address
+    monkeypatch.setattr(Blocks, "take", lambda blocks, size: pytest.fail("nothing else is needed"))
+    send(endpoint, sent)
+    [placed] = far.hear(1)
+    assert far.received_bytes < 200
+    assert isinstance(placed, Placed)
+    assert decode(borrowed.view(placed)) == Data(0, 0, sent)
+    # The same bytes, seen from both ends.
+    room = memoryview((ctypes.c_char * 8).from_address(written)).cast("B")
+    room[:] = (7).to_bytes(8, "little")
+    message = decode(borrowed.view(placed))
+    assert isinstance(message, Data)
+    assert message.container["n0"][0].as_py() == 7  # type: ignore[index]
+
+
+def test_a_room_is_free_again_when_its_body_was_returned_or_when_nothing_was_sent(
+    link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment, "LENT_BYTES", 32 * 1024 * 1024)
+    endpoint, far = link
+    borrowed = accepted(endpoint, far)
+    numbers, total = np.arange(400_000), 0
+    for number in range(40):  # several times what is lent
+        batch = in_room(endpoint, numbers)
+        if number % 2:
+            continue
+        send(endpoint, batch)
+        [placed] = far.hear(1)
+        assert isinstance(placed, Placed)
+        assert decode(borrowed.view(placed)) == Data(0, 0, batch)
+        total += placed.size
+        far.say(Returned(total, (placed.start,)))
+        heard_by(endpoint)
+        borrowed.tell()
+    assert 40 * numbers.nbytes > 3 * segment.LENT_BYTES
+
+
+@pytest.mark.parametrize("what", ["apart", "in another order", "a slice", "sent twice"])
+def test_what_does_not_lie_in_a_room_as_on_the_wire_is_copied(link: tuple[Endpoint, Far], what: str) -> None:
+    endpoint, far = link
+    borrowed = accepted(endpoint, far)
+    numbers = np.arange(30_000)
+    sent = in_room(endpoint, numbers, numbers * 3, numbers * 5, apart=64 if what == "apart" else 0)
+    match what:
+        case "in another order":
+            sent = sent.select(["n0", "n2", "n1"])
+        case "a slice":
+            sent = sent.slice(10)
+        case "sent twice":
+            send(endpoint, sent)
+            far.hear(1)
+    expected = pa.RecordBatch.from_pydict({name: sent[name].to_pylist() for name in sent.schema.names})
+    send(endpoint, sent)
+    [placed] = far.hear(1)
+    assert isinstance(placed, Placed)
+    assert decode(borrowed.view(placed)) == Data(0, 0, expected)
+    assert sent == expected, "nothing was written over"
+
+
+def test_what_lies_elsewhere_is_copied_between_what_lies_in_a_room(link: tuple[Endpoint, Far]) -> None:
+    endpoint, far = link
+    borrowed = accepted(endpoint, far)
+    numbers = np.arange(30_000)
+    sent = in_room(endpoint, numbers, numbers * 3, numbers * 5).set_column(1, "n1", pa.array(numbers * 7))
+    send(endpoint, sent)
+    [placed] = far.hear(1)
+    assert isinstance(placed, Placed)
+    assert decode(borrowed.view(placed)) == Data(0, 0, sent)
+
+
+def test_a_body_with_more_before_its_pieces_than_a_room_has_is_copied(link: tuple[Endpoint, Far]) -> None:
+    """Or it would be written over the end of another."""
+    endpoint, far = link
+    borrowed = accepted(endpoint, far)
+    before = in_room(endpoint, np.arange(30_000))
+    wide = in_room(endpoint, *(np.arange(1_000) + number for number in range(100)))
+    assert len(wide.schema.serialize()) > segment.BEFORE_BYTES
+    send(endpoint, wide, before)
+    first, second = far.hear(2)
+    assert isinstance(first, Placed)
+    assert isinstance(second, Placed)
+    assert decode(borrowed.view(first)) == Data(0, 0, wide)
+    told = decode(borrowed.view(second))
+    assert isinstance(told, Data)
+    assert told.container["n0"].to_pylist() == list(range(30_000))  # type: ignore[index]
+
+
+def test_there_is_no_room_for_what_would_not_be_placed(link: tuple[Endpoint, Far]) -> None:
+    endpoint, far = link
+    assert endpoint.room(PEER, SHARED_BYTES_MIN) is None, "before memory is lent"
+    accepted(endpoint, far)
+    assert endpoint.room(PEER, SHARED_BYTES_MIN - 1) is None
+    assert endpoint.room(PEER, segment.LENT_BYTES) is None
+    assert endpoint.room(WorkerId(7), SHARED_BYTES_MIN) is None
+    room = endpoint.room(PEER, SHARED_BYTES_MIN)
+    assert room is not None
+    endpoint.close()
+    room[:4] = b"late"  # which is still there
+    assert endpoint.room(PEER, SHARED_BYTES_MIN) is None
+
+
+def test_a_peer_congests_by_what_it_has_not_read_and_not_by_what_it_keeps(link: tuple[Endpoint, Far]) -> None:
+    """It may keep batches until our own frontier moves: were we to wait for them, both would wait for ever."""
+    endpoint, far = link
+    accepted(endpoint, far)
+    sent = 0
+    while not endpoint.congested():
+        send(endpoint, batch(sent))
+        sent += 1
+        assert sent < 100
+    placed = far.hear(sent)
+    sizes = [one.size for one in placed if isinstance(one, Placed)]
+    assert len(sizes) == sent
+    assert sum(sizes) > OUTBOUND_BYTES_MAX
+    far.say(Returned(sum(sizes), ()))
+    heard_by(endpoint)
+    assert not endpoint.congested()
+
+
+def test_an_end_that_cannot_see_the_memory_gets_everything_through_the_socket(link: tuple[Endpoint, Far]) -> None:
+    endpoint, far = link
+    send(endpoint, batch(0))
+    far.hear(2)
+    far.say(Answer(False))
+    heard_by(endpoint)
+    send(endpoint, batch(1), batch(2))
+    assert far.hear(2) == [Data(0, 0, batch(1)), Data(0, 0, batch(2))]
+
+
+def test_until_the_offer_is_answered_bodies_go_through_the_socket(link: tuple[Endpoint, Far]) -> None:
+    endpoint, far = link
+    send(endpoint, batch(0), batch(1))
+    data, offer, more = far.hear(3)
+    assert (data, more) == (Data(0, 0, batch(0)), Data(0, 0, batch(1)))
+    assert isinstance(offer, Offer)
+
+
+def test_what_is_lent_to_this_end_is_read_and_returned(link: tuple[Endpoint, Far]) -> None:
+    endpoint, far = link
+    lent = Lent.open()
+    assert lent is not None
+    far.say(lent.offer)
+    heard_by(endpoint)
+    endpoint.flush()
+    assert far.hear(1) == [Answer(True)]
+    sent, starts = 0, []
+    for number in range(4):
+        [body] = encode_whole(Data(7, number, batch(number)))
+        placed = lent.place([body[:100], body[100:]], len(body))
+        assert placed is not None
+        far.say(placed)
+        sent += placed.size
+        starts.append(placed.start)
+    messages = receive(endpoint, 4)
+    assert messages == [Data(7, number, batch(number)) for number in range(4)]
+    del messages[:2]
+    endpoint.flush()
+    [returned] = far.hear(1)
+    assert isinstance(returned, Returned)
+    assert (returned.read_bytes, set(returned.starts)) == (sent, set(starts[:2]))
+    lent.take_back(returned)
+    assert lent.unread_bytes == 0
+    lent.close()
+    assert messages == [Data(7, number, batch(number)) for number in (2, 3)]
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        Placed(64, 100),
+        Answer(True),
+        Returned(0, ()),
+    ],
+)
+def test_talk_of_memory_that_nobody_lends_ends_the_link(link: tuple[Endpoint, Far], nonsense: Lending) -> None:
+    endpoint, far = link
+    far.say(nonsense)
+    [lost] = receive(endpoint, 1)
+    assert isinstance(lost, Lost)
+    assert "broke the protocol" in lost.detail
+
+
+@pytest.mark.parametrize("nonsense", [Placed(0, 100), Placed(64, 0), Placed(2**40, 64), Placed(64, 2**40)])
+def test_a_body_outside_of_the_memory_ends_the_link(link: tuple[Endpoint, Far], nonsense: Placed) -> None:
+    endpoint, far = link
+    lent = Lent.open()
+    assert lent is not None
+    far.say(lent.offer, nonsense)
+    [lost] = receive(endpoint, 1)
+    assert isinstance(lost, Lost)
+    assert "where none can be" in lost.detail
+    lent.close()
+
+
+@pytest.mark.parametrize(
+    "nonsense", [Returned(10**9, ()), Returned(0, (64,)), Answer(True)], ids=["too much", "not in use", "twice"]
+)
+def test_nonsense_about_what_this_end_lends_ends_the_link(link: tuple[Endpoint, Far], nonsense: Lending) -> None:
+    endpoint, far = link
+    accepted(endpoint, far)
+    far.say(nonsense)
+    [lost] = receive(endpoint, 1)
+    assert isinstance(lost, Lost)
+    assert "broke the protocol" in lost.detail
+
+
+def test_other_memory_is_not_taken_for_what_was_offered() -> None:
+    lent, other = Lent.open(), Lent.open()
+    assert lent is not None
+    assert other is not None
+    assert Borrowed.open(replace(other.offer, token=lent.offer.token)) is None
+    assert Borrowed.open(replace(lent.offer, size=lent.offer.size - 4096)) is None
+    assert Borrowed.open(replace(lent.offer, descriptor=99_999)) is None
+    assert Borrowed.open(replace(lent.offer, process=2**40)) is None
+    assert Borrowed.open(lent.offer) is not None
+    lent.close()
+    other.close()
+
+
+def test_a_file_that_could_be_made_smaller_is_not_taken() -> None:
+    descriptor = os.memfd_create("not-sealed", os.MFD_ALLOW_SEALING)
+    os.write(descriptor, bytes(4096))
+    assert Borrowed.open(Offer(os.getpid(), descriptor, 4096, bytes(32))) is None
+    os.close(descriptor)
+
+
+def test_what_is_no_memory_is_not_taken() -> None:
+    reader, writer = os.pipe()
+    assert Borrowed.open(Offer(os.getpid(), reader, 4096, bytes(32))) is None
+    os.close(reader)
+    os.close(writer)
+
+
+def test_who_is_elsewhere_is_offered_nothing() -> None:
+    """A connection whose ends have different addresses; those of one machine have one."""
+    with socket.create_server(("127.0.0.2", 0)) as listener:
+        near = socket.create_connection(listener.getsockname(), source_address=("127.0.0.1", 0))
+        far, _ = listener.accept()
+    body: Body = [b"x" * SHARED_BYTES_MIN]
+    assert Sharing(near).bodies(body, SHARED_BYTES_MIN) == [body]
+    near.close()
+    far.close()
+
+
+def test_nothing_is_left_open_when_a_link_has_ended(link: tuple[Endpoint, Far]) -> None:
+    endpoint, far = link
+    send(endpoint, batch(0))
+    _, offer = far.hear(2)
+    assert isinstance(offer, Offer)
+    assert open_memory()
+    endpoint.send(PEER, Goodbye())
+    endpoint.flush()
+    far.connection.close()
+    endpoint.close()
+    assert not open_memory()
+    assert Borrowed.open(offer) is None
+
+
+def open_memory() -> list[str]:
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # that of the listing itself
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+    return [path for path in found if "hailer-link" in path]

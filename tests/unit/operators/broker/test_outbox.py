@@ -1,0 +1,89 @@
+"""An output of a portal: what may be read, in which parts, and what is forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from operators.broker import outbox as module
+from operators.broker.errors import Refused
+from operators.broker.outbox import Kept, Outbox, Part
+from operators.broker.spill import Parcel
+
+
+def kept(text: str, rows: int = 1) -> Kept:
+    return Kept(Parcel(len(text), text.encode()), rows)
+
+
+def filled(*epochs: int) -> Outbox:
+    """An outbox with one parcel of one row in each of these epochs, all closed."""
+    outbox = Outbox("counts")
+    for epoch in epochs:
+        outbox.add(epoch, kept(f"epoch {epoch}"))
+    outbox.close_before(max(epochs) + 1)
+    return outbox
+
+
+def texts(outbox: Outbox, parts: list[Part]) -> list[list[bytes | None]]:
+    return [
+        [parcel.data for epoch, first, end in part.pieces for parcel in outbox.read(epoch, first, end)]
+        for part in parts
+    ]
+
+
+def test_only_closed_epochs_with_rows_are_available():
+    outbox = Outbox("counts")
+    assert outbox.after(0) == 0
+    outbox.add(0, kept("a"))
+    outbox.add(3, kept("b"))
+    assert outbox.after(0) == 0
+    outbox.close_before(3)
+    assert outbox.after(0) == 1, "epochs 1 and 2 are closed and empty: nobody needs to be told"
+    outbox.close_before(None)
+    assert outbox.after(0) == 4
+    assert outbox.after(4) == 4
+
+
+def test_limits_are_kept_but_for_one_epoch_at_least():
+    outbox = Outbox("counts")
+    for epoch in range(4):
+        outbox.add(epoch, kept("12345", rows=10))
+    outbox.close_before(4)
+    assert [outbox.after(0, rows_max=rows) for rows in (1, 10, 19, 20, 40, 99)] == [1, 1, 1, 2, 4, 4]
+    assert [outbox.after(1, bytes_max=size) for size in (1, 10, 14, 15)] == [2, 3, 3, 4]
+
+
+def test_parts_cover_everything_once_in_order_and_are_the_same_again(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "PART_BYTES", 10)
+    outbox = Outbox("counts")
+    for epoch, count in [(0, 3), (2, 1), (5, 4)]:
+        for number in range(count):
+            outbox.add(epoch, kept(f"{epoch}-{number}!"))
+    outbox.close_before(6)
+    parts = outbox.parts(0, 6)
+    expected = [[b"0-0!", b"0-1!", b"0-2!"], [b"2-0!", b"5-0!", b"5-1!"], [b"5-2!", b"5-3!"]]
+    assert texts(outbox, parts) == expected
+    assert texts(outbox, outbox.parts(0, 6)) == expected
+    assert texts(outbox, outbox.parts(2, 5)) == [[b"2-0!"]]
+    assert outbox.parts(3, 5) == []
+
+
+def test_what_is_forgotten_is_gone_and_asking_for_it_says_so():
+    outbox = filled(0, 1, 2)
+    assert [parcel.data for parcel in outbox.forget(2)] == [b"epoch 0", b"epoch 1"]
+    assert outbox.forget(2) == []
+    for ask in (lambda: outbox.parts(1, 3), lambda: outbox.read(1, 0, 1)):
+        with pytest.raises(Refused, match="epoch 1 of output 'counts' was read, committed and forgotten"):
+            ask()
+    assert texts(outbox, outbox.parts(2, 3)) == [[b"epoch 2"]]
+    assert not outbox.empty
+    outbox.forget(3)
+    assert outbox.empty
+
+
+def test_what_is_not_closed_can_be_neither_read_nor_forgotten():
+    outbox = filled(0)
+    outbox.add(1, kept("more to come"))
+    with pytest.raises(Refused, match="epoch 1 of output 'counts' is not closed yet"):
+        outbox.read(1, 0, 1)
+    with pytest.raises(Refused, match="has not come to epoch 2 yet"):
+        outbox.forget(2)

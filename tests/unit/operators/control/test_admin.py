@@ -1,0 +1,123 @@
+"""The admin endpoint answers who holds the token, in JSON, whatever it is sent."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framework.errors import UserError, WorldError
+from operators.control.admin import BODY_BYTES_MAX, CONNECTIONS_MAX, Admin
+from operators.control.client import Client
+from operators.control.errors import BadRequest, JobUnreachable
+from operators.control.run_directory import claim
+
+TOKEN = "a-token"
+
+
+def echo(arguments: Mapping[str, Any]) -> Any:
+    return {"given": dict(arguments)}
+
+
+def refuse(arguments: Mapping[str, Any]) -> Any:
+    raise UserError("there is no bin 300; the bins are 0 to 255")
+
+
+def fail(arguments: Mapping[str, Any]) -> Any:
+    raise WorldError("worker 1 did not answer")
+
+
+def stumble(arguments: Mapping[str, Any]) -> Any:
+    return dict(arguments)["3"]
+
+
+@pytest.fixture
+def admin() -> Iterator[Admin]:
+    served = Admin(
+        TOKEN, reads={"echo": echo, "fail": fail, "stumble": stumble}, actions={"echo": echo, "refuse": refuse}
+    )
+    yield served
+    served.close()
+
+
+def call(admin: Admin, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, Any]]:
+    connection = HTTPConnection("127.0.0.1", admin.port, timeout=10)
+    try:
+        connection.request(method, path, body, {"Authorization": f"Bearer {TOKEN}", **headers})
+        response = connection.getresponse()
+        assert response.headers["Content-Type"] == "application/json"
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def test_questions_and_actions_are_answered(admin: Admin):
+    assert call(admin, "GET", "/echo?operator=a%20b") == (200, {"given": {"operator": "a b"}})
+    assert call(admin, "POST", "/echo", b'{"bins": [1]}') == (200, {"given": {"bins": [1]}})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "status", "said"),
+    [
+        ("GET", "/echo", None, {"Authorization": "Bearer another"}, 401, "token is missing or wrong"),
+        ("GET", "/echo", None, {"Authorization": ""}, 401, "token is missing or wrong"),
+        ("GET", "/echo", None, {"Authorization": "Bearer ä"}, 401, "token is missing or wrong"),
+        ("GET", "/nothing", None, {"Authorization": ""}, 401, "token is missing or wrong"),
+        ("GET", "/echo", None, {"Host": "evil.example:80"}, 403, "called by its address"),
+        ("GET", "/", None, {}, 404, "there is no GET /; there are /echo"),
+        ("GET", "/../etc/passwd", None, {}, 404, "there is no GET"),
+        ("GET", "/refuse", None, {}, 404, "there is no GET /refuse"),
+        ("POST", "/refuse", b"{}", {}, 400, "there is no bin 300"),
+        ("POST", "/echo", b"[1]", {}, 400, "not a JSON object"),
+        ("POST", "/echo", b"{", {}, 400, "not a JSON object"),
+        ("POST", "/echo", b"[" * 100_000, {}, 400, "not a JSON object"),
+        ("POST", "/echo", b"", {"Content-Length": str(BODY_BYTES_MAX + 1)}, 413, "at most"),
+        ("POST", "/echo", b"", {"Content-Length": "-1"}, 411, "Content-Length"),
+        ("GET", "/fail", None, {}, 503, "worker 1 did not answer"),
+        ("GET", "/stumble", None, {}, 500, "a mistake in Hailer: KeyError('3')"),
+        ("DELETE", "/echo", None, {}, 501, "Unsupported method"),
+        ("GET", "/" + "x" * 70_000, None, {}, 414, "URI"),
+    ],
+)
+def test_what_is_refused(
+    admin: Admin, method: str, path: str, body: bytes | None, headers: dict[str, str], status: int, said: str
+):
+    code, answer = call(admin, method, path, body, **headers)
+    assert code == status
+    assert said in answer["error"]
+
+
+def test_garbage_and_idlers_do_no_harm(admin: Admin):
+    idle = [socket.create_connection(("127.0.0.1", admin.port)) for _ in range(CONNECTIONS_MAX + 5)]
+    assert idle[-1].recv(1) == b""  # one too many: closed at once
+    for connection in idle:
+        connection.sendall(b"\x00\xff nonsense\r\n\r\n") if connection is idle[0] else None
+        connection.close()
+    for _ in range(100):
+        try:
+            assert call(admin, "GET", "/echo") == (200, {"given": {}})
+            return
+        except (ConnectionError, OSError):
+            continue
+    raise AssertionError("the endpoint did not recover")
+
+
+def test_the_client_finds_a_job_and_tells_its_errors_apart(admin: Admin, tmp_path: Path):
+    claimed = claim(tmp_path, "words")
+    claimed.publish(host=admin.host, port=admin.port, started_s=0.0)
+    with pytest.raises(BadRequest, match="token is missing or wrong"):
+        Client.of(tmp_path, None).get("echo")
+    client = Client("words", admin.host, admin.port, TOKEN)
+    assert client.get("echo", operator="x") == {"given": {"operator": "x"}}
+    with pytest.raises(BadRequest, match="there is no bin 300"):
+        client.post("refuse", {})
+    with pytest.raises(JobUnreachable, match="worker 1 did not answer"):
+        client.get("fail")
+    admin.close()
+    with pytest.raises(JobUnreachable, match=r"does not answer at 127\.0\.0\.1"):
+        client.get("echo")

@@ -1,0 +1,56 @@
+"""What is counted while workers change, however seldom somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from framework.launch.config import Config
+from framework.launch.execute import execute
+from framework.membership.members import WorkerId
+from framework.worker.worker import Worker
+from operators import Flow, Job
+from operators.control import rescale_watch
+from operators.control.rescale_watch import RescaleWatch
+from operators.job.run_loop import drive, feed_from
+from routing.bins import BinId
+from routing.commands import Move
+from routing.registry import commanded_on
+
+EPOCHS_MAX = 100_000
+MOVED = {BinId(0), BinId(2)}
+
+
+def test_bins_that_moved_while_nobody_asked_are_counted_when_somebody_does(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rescale_watch, "LISTEN_S", 0.0)
+    job, ended = Job("counts"), list[bool]()
+
+    @job.dataflow
+    def counts(flow: Flow) -> None:
+        pairs = flow.input("words").map(lambda word: (word, 1))
+        flow.output("counts", pairs.stateful_state_machine(lambda _, n, total: (total + n, []), initial=0, bins=8))
+
+    def main(worker: Worker) -> object:
+        flow = job.build(worker, lambda _: lambda epoch, some: None)
+        watches: list[RescaleWatch] = []
+
+        def words() -> Iterator[list[str]]:
+            [operator] = commanded_on(worker)
+            target = None
+            for epoch in range(EPOCHS_MAX):
+                if flow.commanding and target is None and operator.router.ready:
+                    watches.append(RescaleWatch(flow))
+                    before = list(operator.router.owners)
+                    target = [WorkerId(1 - was if bin_id in MOVED else was) for bin_id, was in enumerate(before)]
+                    flow.command(*(Move(bin_id, target[bin_id]) for bin_id in MOVED))
+                if ended or (target is not None and list(operator.router.owners) == target):
+                    ended.append(True)
+                    return
+                yield [f"w{epoch % 40}"] if flow.commanding else []
+
+        drive(flow, partial(feed_from, {"words": words()}))
+        return watches[0].state()["bins_moved"] if watches else None
+
+    assert execute(main, Config(threads=2))[0] == len(MOVED)

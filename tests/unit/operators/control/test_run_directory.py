@@ -1,0 +1,112 @@
+"""Jobs are found by the directory that they were started in."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import stat
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from operators.control.errors import NoSuchJob, RunDirectoryUnusable
+from operators.control.run_directory import FOLDER, RunningJob, birth, claim, find_job, running_jobs
+
+
+def start(directory: Path, name: str, port: int = 1) -> str:
+    claimed = claim(directory, name)
+    claimed.publish(host="127.0.0.1", port=port, started_s=0.0)
+    return claimed.name
+
+
+def bury(directory: Path, name: str) -> None:
+    """Make it look as if the process had died and its id were somebody else's by now."""
+    path = directory / FOLDER / name / "job.json"
+    job = RunningJob(**json.loads(path.read_text()))
+    path.write_text(json.dumps({**asdict(job), "born": "1"}))
+    (directory / FOLDER / name / "claim").write_text(f"{job.pid}\n1\n{job.machine}")
+
+
+def test_a_job_is_found_with_its_token_while_it_runs(tmp_path: Path):
+    claimed = claim(tmp_path, "wordcount")
+    assert running_jobs(tmp_path) == []
+    claimed.publish(host="127.0.0.1", port=4321, started_s=5.0)
+    pid = os.getpid()
+    job = RunningJob("wordcount", "127.0.0.1", 4321, pid, birth(pid), 5.0)
+    assert find_job(tmp_path, None) == find_job(tmp_path, "wordcount") == (job, claimed.token)
+    claimed.release()
+    assert running_jobs(tmp_path) == []
+    with pytest.raises(NoSuchJob, match=r"no job runs in .*; start one with `hailer run"):
+        find_job(tmp_path, None)
+
+
+def test_only_its_owner_can_read_the_token_and_git_ignores_it(tmp_path: Path):
+    claimed = claim(tmp_path, "wordcount")
+    assert stat.S_IMODE((claimed.folder / "token").stat().st_mode) == 0o600
+    assert stat.S_IMODE(claimed.folder.stat().st_mode) == 0o700
+    assert (tmp_path / FOLDER / ".gitignore").read_text() == "*\n"
+    assert len(claimed.token) >= 32
+
+
+def test_of_several_jobs_one_has_to_be_named(tmp_path: Path):
+    assert [start(tmp_path, "orders", 1), start(tmp_path, "orders", 2), start(tmp_path, "words", 3)] == [
+        "orders",
+        "orders-2",
+        "words",
+    ]
+    with pytest.raises(NoSuchJob, match=r"3 jobs run in .*: orders, orders-2, words; say which one: --job orders"):
+        find_job(tmp_path, None)
+    assert find_job(tmp_path, "orders-2")[0].port == 2
+    with pytest.raises(NoSuchJob, match=r"no job 'wrods' runs .* are orders, .*; did you mean 'words'\?"):
+        find_job(tmp_path, "wrods")
+
+
+def test_what_a_killed_job_left_makes_way(tmp_path: Path):
+    start(tmp_path, "words", 1)
+    bury(tmp_path, "words")
+    assert running_jobs(tmp_path) == []
+    assert start(tmp_path, "words", 2) == "words"
+    assert [job.port for job in running_jobs(tmp_path)] == [2]
+
+
+def test_what_another_machine_claims_is_its_own(tmp_path: Path):
+    start(tmp_path, "words", 1)
+    folder = tmp_path / FOLDER / "words"
+    (folder / "claim").write_text("1\n1\nelsewhere")
+    (folder / "job.json").write_text((folder / "job.json").read_text().replace(platform.node(), "elsewhere"))
+    assert running_jobs(tmp_path) == []
+    assert start(tmp_path, "words", 2) == "words-2"
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("../up", "up"), ("a b/c", "a-b-c"), ("...", "job"), ("tägliche", "tägliche")]
+)
+def test_a_name_becomes_a_folder_within_the_run_directory(tmp_path: Path, name: str, folder: str):
+    claimed = claim(tmp_path, name)
+    assert claimed.folder == tmp_path / FOLDER / folder
+
+
+def test_a_file_that_is_not_ours_is_passed_over(tmp_path: Path):
+    start(tmp_path, "words")
+    for number, text in enumerate(["", "[]", '{"name": 1}', "\x00"]):
+        other = tmp_path / FOLDER / f"other{number}"
+        other.mkdir()
+        (other / "job.json").write_text(text)
+    assert [job.name for job in running_jobs(tmp_path)] == ["words"]
+
+
+def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path):
+    (tmp_path / FOLDER).write_text("in the way")
+    with pytest.raises(RunDirectoryUnusable, match="cannot be written"):
+        claim(tmp_path, "words")
+
+
+def test_processes_have_births_and_the_dead_have_none():
+    assert birth(os.getpid()) == birth(os.getpid()) != ""
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert birth(child) == ""

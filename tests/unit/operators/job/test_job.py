@@ -1,0 +1,290 @@
+"""Jobs: names at the ends of a dataflow, and the ways to run them (`job`, `flow`, `drive`, `job_files`)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from threading import Thread, Timer
+
+import pytest
+
+from framework.errors import ConfigError, DuplicateName, GraphError, InputClosed, OperatorFailed
+from framework.launch.config import Config
+from framework.membership.members import WorkerId
+from operators import BinOptions, Flow, Job, Worker, execute
+from operators.columns import aggregates
+from operators.errors import RecordUnfit
+from operators.job.files import lines
+from operators.job.run_loop import drive, epochs, feed_from
+from routing.bins import BinId
+from routing.commands import Instruction, Map, Move
+from routing.routing_table import Installation
+
+
+def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
+    return total + n, [(word, total + n)]
+
+
+def wordcount() -> Job:
+    job = Job("wordcount")
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        words = flow.input("lines").flat_map(str.split).map(lambda word: (word, 1))
+        flow.output("counts", words.state_machine(count, initial=0))
+        flow.output("words", words.map(lambda pair: pair[0]))
+
+    return job
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_run_collects_every_output_by_epoch(threads: int):
+    outputs = wordcount().run({"lines": ["a b", "a", "b a"]}, threads=threads, epoch_records=1)
+    assert {name: sorted(rows) for name, rows in outputs.items()} == {
+        "counts": [(0, ("a", 1)), (0, ("b", 1)), (1, ("a", 2)), (2, ("a", 3)), (2, ("b", 2))],
+        "words": [(0, "a"), (0, "b"), (1, "a"), (2, "a"), (2, "b")],
+    }
+
+
+def test_an_endless_source_is_not_read_ahead_of_the_outputs():
+    """The source counts how far it was read while the output lags: at most the allowed epochs, and a little."""
+    read, lag = 0, []
+
+    def source():
+        nonlocal read
+        while read < 1000:
+            yield read
+            read += 1
+
+    job = Job("lagging")
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flow.output("out", flow.input("in").inspect(lambda number: lag.append(read - number)))
+
+    assert len(job.run({"in": source()}, epoch_records=1)["out"]) == 1000
+    assert max(lag) <= 18
+
+
+BINS = 8
+EPOCHS = 40
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_bins_move_by_command_while_a_job_runs(threads: int):
+    """Commands come from another thread, at epochs that the source decides on; the counts are those of a plain loop."""
+    flows: dict[int, Flow] = {}
+    shipped: list[int] = []
+
+    def report(outcome: object) -> None:
+        if isinstance(outcome, Installation):
+            shipped.extend(ship.bin_id for ship in outcome.ships)
+
+    job = Job("moving")
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flows[flow.worker.index] = flow
+        pairs = flow.input("words").map(lambda word: (word, 1))
+        counts = pairs.stateful_state_machine(count, initial=0, bins=BinOptions(BINS, report=report))
+        again = counts.map(lambda pair: (pair[0][0], 1)).stateful_state_machine(count, initial=0, bins=BINS)
+        flow.output("words", counts)
+        flow.output("letters", again)
+
+    def words() -> Iterator[str]:
+        for epoch in range(EPOCHS):
+            if epoch % 4 == 1:
+                ask(flows[0], Map(tuple(WorkerId((bin_id + epoch // 4) % threads) for bin_id in range(BINS))))
+            elif epoch % 4 == 2:
+                ask(flows[0], *(Move(BinId(bin_id), WorkerId(epoch % threads)) for bin_id in (epoch % BINS, 7)))
+            yield from (f"{'abcdefg'[n % 7]}{n % 11}" for n in range(epoch, epoch + 10))
+
+    outputs = job.run({"words": words()}, threads=threads, epoch_records=10)
+    expected: dict[str, list[tuple[int, tuple[str, int]]]] = {"words": [], "letters": []}
+    totals: dict[str, Counter[str]] = {"words": Counter(), "letters": Counter()}
+    for epoch in range(EPOCHS):
+        for n in range(epoch, epoch + 10):
+            for name, key in (("words", f"{'abcdefg'[n % 7]}{n % 11}"), ("letters", "abcdefg"[n % 7])):
+                totals[name][key] += 1
+                expected[name].append((epoch, (key, totals[name][key])))
+    assert {name: sorted(rows) for name, rows in outputs.items()} == {
+        name: sorted(rows) for name, rows in expected.items()
+    }
+    assert len(shipped) > 5 * BINS
+
+
+def ask(flow: Flow, *instructions: Instruction) -> None:
+    """Ask for instructions as a control plane would, from a thread of its own."""
+    thread = Thread(target=flow.command, args=instructions)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_every_worker_may_feed_a_job_whose_bins_move():
+    """Only the first worker's control stream goes along; the others' must not hold anything up."""
+    job, counts = Job("all feed"), list[tuple[str, int]]()
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flow.output("counts", flow.input("pairs").stateful_state_machine(count, initial=0, bins=2))
+
+    def main(worker: Worker) -> None:
+        flow = job.build(worker, lambda name: lambda epoch, rows: counts.extend(rows))
+        if flow.commanding:
+            flow.command(Map((WorkerId(1), WorkerId(0))))
+        drive(flow, partial(feed_from, {"pairs": epochs([("tea", 1)] * 50, 1)}))
+
+    execute(main, Config(threads=2))
+    assert sorted(counts) == [("tea", total) for total in range(1, 101)]
+
+
+def test_a_command_wakes_a_worker_that_is_parked():
+    job = Job("parked")
+    seen: list[object] = []
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flow.output("counts", flow.input("pairs").stateful_state_machine(count, initial=0, bins=2))
+        flow.commands().inspect(lambda control: seen.append(control.instruction))
+
+    def main(worker: Worker) -> float:
+        flow = job.build(worker, lambda name: lambda epoch, rows: None)
+        for _ in range(10):
+            worker.step()
+        started_s = time.monotonic()
+        Timer(0.1, lambda: flow.command(Move(BinId(1), WorkerId(0)))).start()
+        while not seen and time.monotonic() - started_s < 30:
+            worker.step_or_park(20)
+        return time.monotonic() - started_s
+
+    [seconds] = execute(main)
+    assert seen == [Move(BinId(1), WorkerId(0))]
+    assert seconds < 10
+
+
+def test_what_was_asked_for_before_the_inputs_end_is_sent_and_afterwards_asking_is_an_error():
+    job = Job("ending")
+    installed: list[object] = []
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        options = BinOptions(2, report=installed.append)
+        flow.output("counts", flow.input("pairs").stateful_state_machine(count, initial=0, bins=options))
+
+    def main(worker: Worker) -> None:
+        flow = job.build(worker, lambda name: lambda epoch, rows: None)
+
+        def source() -> Iterator[list[tuple[str, int]]]:
+            yield [("tea", 1)]
+            yield [("tea", 1)]
+            flow.command(Map((WorkerId(1), WorkerId(1))))
+
+        if worker.index == 0:
+            drive(flow, partial(feed_from, {"pairs": source()}))
+            with pytest.raises(InputClosed, match="inputs of this job have ended, and its bins move no more"):
+                flow.command(Map((WorkerId(0), WorkerId(0))))
+        else:
+            drive(flow, partial(feed_from, {}))
+            with pytest.raises(GraphError, match="worker 1 sends no commands, worker 0 does; ask its flow"):
+                flow.command(Map((WorkerId(0), WorkerId(0))))
+
+    execute(main, Config(threads=2))
+    times = [(it.time, len(it.ships)) for it in installed if isinstance(it, Installation)]
+    assert sorted(times) == [(2, 0), (2, 1)]
+
+
+def test_a_job_whose_operators_do_not_listen_takes_no_commands():
+    def main(worker: Worker) -> None:
+        flow = wordcount().build(worker, lambda name: lambda epoch, rows: None)
+        assert flow.control is None
+        with pytest.raises(GraphError, match="no operator of this job listens to commands"):
+            flow.command(Move(BinId(1), WorkerId(0)))
+
+    execute(main)
+
+
+def test_names_are_given_once():
+    job = Job("twice")
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flow.input("lines")
+        flow.input("lines")
+
+    with pytest.raises(DuplicateName, match="this job has an input 'lines' already"):
+        job.run({})
+
+    other = Job("outputs")
+
+    @other.dataflow
+    def build_other(flow: Flow) -> None:
+        stream = flow.input("lines")
+        flow.output("out", stream)
+        flow.output("out", stream)
+
+    with pytest.raises(DuplicateName, match="this job has an output 'out' already"):
+        other.run({})
+
+
+def test_a_job_has_one_dataflow():
+    job = wordcount()
+    with pytest.raises(GraphError, match="job 'wordcount' has a dataflow already"):
+        job.dataflow(lambda flow: None)
+    with pytest.raises(GraphError, match="job 'empty' has no dataflow"):
+        Job("empty").run({})
+
+
+def test_an_unknown_input_gets_the_closest_name():
+    with pytest.raises(ConfigError, match="no input 'line'; it has 'lines'; did you mean 'lines'"):
+        wordcount().run({"line": ["a"]})
+
+
+def test_a_failing_function_is_named():
+    job = Job("fails")
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flow.output("out", flow.input("in").map(int, name="parse"))
+
+    with pytest.raises(OperatorFailed, match="operator 'parse'"):
+        job.run({"in": ["x"]})
+
+
+def test_an_epoch_has_records():
+    assert list(epochs("abcde", 2)) == [["a", "b"], ["c", "d"], ["e"]]
+    with pytest.raises(ConfigError, match="at least one record, not 0"):
+        list(epochs("abc", 0))
+
+
+@pytest.mark.parametrize("text", ["", "one", "one\n", "\n\n", "one\r\ntwo\nthree three\n\nfive", "ü\né" * 9])
+def test_every_line_of_a_file_is_read(tmp_path: Path, text: str):
+    path = tmp_path / "lines.txt"
+    path.write_bytes(text.encode())
+    read = [line for rows in lines(path, lines_max=2) for line in rows]
+    expected = text.replace("\r\n", "\n").split("\n")
+    assert read == (expected[:-1] if expected[-1] == "" else expected)
+
+
+def test_lines_that_are_not_text_come_through(tmp_path: Path):
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"ok\n\xff\xfe\n")
+    assert list(lines(path, lines_max=10)) == [["ok", "\udcff\udcfe"]]
+
+
+def test_records_go_into_an_input_of_columns():
+    job = Job("sums")
+
+    @job.dataflow
+    def sums(flow: Flow) -> None:
+        sales = flow.input_columns("sales", {"what": str, "cents": int})
+        flow.output("sums", sales.stateful_aggregate({"cents": aggregates.sum("cents")}, key="what"))
+
+    assert job.run({"sales": [("tea", 2), ("tea", 3), ("tea", 4)]}, epoch_records=2) == {
+        "sums": [(0, ("tea", 5)), (1, ("tea", 9))]
+    }
+    with pytest.raises(RecordUnfit, match="input 'sales'"):
+        job.run({"sales": ["tea"]})

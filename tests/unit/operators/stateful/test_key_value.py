@@ -1,0 +1,51 @@
+"""`pairs`: records of a key and a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from framework.errors import OperatorFailed
+from operators import to_stream
+from operators.errors import RecordNotPair
+from operators.stateful.key_value import by_key, check_key, is_pair
+from routing.hashing import UnsupportedKey, stable_hash
+from tests.unit.operators.cluster import run
+
+
+def test_pairs_go_where_their_keys_do():
+    route = by_key("fold").route
+    assert [route((key, "value")) for key in ("tea", 7, None)] == [stable_hash(key) for key in ("tea", 7, None)]
+
+
+@pytest.mark.parametrize("record", [7, None, (), {}, object])
+def test_on_a_cluster_what_is_not_a_pair_does_not_travel(record: Any):
+    with pytest.raises(RecordNotPair, match="operator 'fold' expects pairs"):
+        by_key("fold").route(record)
+
+
+@pytest.mark.parametrize("record", [("a", 1), 7, "ab"])
+def test_a_key_that_can_be_routed_or_is_none(record: Any):
+    check_key(record)
+
+
+def test_a_key_that_cannot_be_routed():
+    with pytest.raises(UnsupportedKey):
+        check_key(([], 1))
+
+
+def test_the_error_names_the_operator_that_expects_pairs():
+    records: list[Any] = [7]
+    with pytest.raises(OperatorFailed) as caught:
+        run(
+            lambda scope: to_stream(scope, records).aggregate(lambda k, v, s: s, initial=0, name="sum").extract(),
+            seed=0,
+        )
+    assert isinstance(caught.value.__cause__, RecordNotPair)
+    assert "operator 'sum' expects pairs (key, value), and received 7" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize(("record", "answer"), [(("a", 1), True), (["a", 1], True), ("ab", False), ((1,), False)])
+def test_what_a_pair_is(record: Any, answer: bool):
+    assert is_pair(record) is answer

@@ -1,3 +1,0 @@
-"""Fixtures of these tests."""
-
-from tests.unit.dataflow.taps import no_dataflow_outlives_its_test as no_dataflow_outlives_its_test

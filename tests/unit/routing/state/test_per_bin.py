@@ -1,0 +1,57 @@
+"""What a bin has put off travels like its state, in pieces of bounded size, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import pytest
+
+from framework.membership.members import WorkerId
+from framework.wire import codec
+from routing.bins import BinId
+from routing.migration.transfer import Chunk, PutOff, Shipper
+from routing.state.per_bin import BinShelf
+from routing.state.timers import Pending
+
+BIN = BinId(3)
+ITEM_BYTES_MAX = 40
+"""More than one item takes by itself."""
+
+
+@pytest.mark.parametrize("state", [{"a": 1}, ["a", 1], None])
+@pytest.mark.parametrize("chunk_bytes_max", [1, 100, 100_000])
+def test_much_that_was_put_off_arrives_in_pieces_of_bounded_size(state: Any, chunk_bytes_max: int):
+    leaves, arrives = Pending(), Pending()
+    here, there = BinShelf(lambda: copy(state), leaves), BinShelf(dict, arrives)
+    for n in range(200):
+        here.bin_at(BIN, 5).put_off(5 + n % 7, f"item {n}")
+    shipper = Shipper(WorkerId(0), here, name="it", chunk_bytes_max=chunk_bytes_max)
+    shipper.ship(5, BIN, WorkerId(1))
+    sizes = []
+    for _, message in shipper.due():
+        match message:
+            case Chunk(payload=payload):
+                there.install(BIN, payload)
+            case PutOff(payload=payload):
+                there.install_put_off(BIN, codec.decode_rows(payload))
+                sizes.append(len(payload))
+    assert max(sizes) <= max(chunk_bytes_max, ITEM_BYTES_MAX)
+    assert there.bin_at(BIN, 5).state == state
+    assert arrives.take(BIN) == [(5 + n % 7, f"item {n}") for n in sorted(range(200), key=lambda n: n % 7)]
+    assert leaves.first() is None
+
+
+def test_a_bin_that_comes_and_goes_leaves_nothing_behind():
+    pending = Pending()
+    pending.add(BinId(1), 5, "soon")
+    for _ in range(100):
+        pending.install(BIN, [(1000, "late")])
+        assert pending.first() == 5
+        assert pending.take(BIN) == [(1000, "late")]
+    assert len(pending._order) == 2
+    pending.install(BIN, [(1000, "late")])
+    assert pending.due(5) == [(BinId(1), ["soon"])]
+    assert pending.first() == 1000
+    assert pending.due(1000) == [(BIN, ["late"])]
+    assert pending.first() is None
