@@ -34,7 +34,7 @@ from framework.membership.members import Members, WorkerId
 from operators import BinOptions, ControlInput, Input, Probe, Steward, Worker, execute_from_args, to_stream
 from routing.bins import BinId
 from routing.commands import Configuration, Move
-from routing.router_operator import Report
+from routing.router_operator import ControlReport
 
 ALICE = Path(__file__).parent / "data" / "alice.txt"
 BINS = 64
@@ -115,7 +115,7 @@ class Moved:
         self.workers = worker.peers
         worker.rescaling.on_changed.append(self.members_changed)
 
-    def note(self, outcome: Report) -> None:
+    def note(self, outcome: ControlReport) -> None:
         if isinstance(outcome, Configuration):
             self.bins += len(outcome.moves)
 

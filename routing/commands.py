@@ -115,7 +115,7 @@ class Retirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedCommand:
     """Messages that had no effect, and why. The sequence is None if the message did not have one."""
 
     time: int
@@ -123,7 +123,7 @@ class Refused:
     reason: str
 
 
-Outcome = Configuration | Handover | Retirement | Refused
+Outcome = Configuration | Handover | Retirement | RefusedCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ for _kind in (
     Configuration,
     Handover,
     Retirement,
-    Refused,
+    RefusedCommand,
     Malformed,
     CompilerState,
 ):
@@ -220,7 +220,7 @@ class Compiler:
         for sequence, group in sorted(_by_sequence(messages).items()):
             reason = self._objection(time, sequence, group, len(messages)) or self._fault(group, table, members)
             if reason is not None:
-                outcomes[sequence] = Refused(time, sequence, reason)
+                outcomes[sequence] = RefusedCommand(time, sequence, reason)
                 self._remember(sequence, time)
                 continue
             self._accept(sequence)
@@ -236,7 +236,10 @@ class Compiler:
         for sequence, moves in _net(accepted, table).items():
             outcomes[sequence] = Configuration(time, sequence, moves)
         strangers = sorted(message.reason for message in messages if message.sequence is None)
-        return [*(Refused(time, None, reason) for reason in strangers), *(outcomes[at] for at in sorted(outcomes))]
+        return [
+            *(RefusedCommand(time, None, reason) for reason in strangers),
+            *(outcomes[at] for at in sorted(outcomes)),
+        ]
 
     def state(self) -> CompilerState:
         """What a joiner restores; encodable."""

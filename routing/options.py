@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from routing.bins import Bins
 from routing.errors import BinOptionsInvalid
 from routing.migration.transfer import CHUNK_BYTES_MAX, IN_FLIGHT_BYTES_MAX
-from routing.router_operator import Report
+from routing.router_operator import ControlReport
 from routing.state.memory import MemoryStore
 from routing.state.store import StoreMaker
 
 
-def ignore(report: Report) -> None:
+def ignore(report: ControlReport) -> None:
     """What becomes of control commands unless someone wants to know."""
 
 
@@ -29,7 +29,7 @@ class BinOptions:
     """How many, a power of two."""
     store: StoreMaker = MemoryStore
     """Makes the store of the states on each worker: `MemoryStore`, or `RocksStore.maker()` for states on disk."""
-    report: Callable[[Report], None] = ignore
+    report: Callable[[ControlReport], None] = ignore
     """Told on every worker what became of commands: a `Configuration`, a `Refused`, an `Installation`."""
     chunk_bytes_max: int = CHUNK_BYTES_MAX
     """States travel in chunks of at most so much, unless one entry alone exceeds it."""

@@ -32,9 +32,9 @@ from routing.hashing import stable_hash
 from routing.migration.transfer import Shipper
 from routing.options import BinOptions
 from routing.registry import BinnedOperator, enlist
-from routing.router_operator import ByBin, Combine, Forwarder, Inputs, Outputs
-from routing.routing_table import Router
-from routing.state_operator import Host, Logic
+from routing.router_operator import ByBin, Combine, Inputs, Outputs, RouterOperator
+from routing.routing_table import RoutingTable
+from routing.state_operator import StateLogic, StateOperator
 
 Key = Callable[[Any], Any]
 
@@ -46,7 +46,7 @@ class Keying(Protocol):
     def combine(self) -> Combine | None:
         """What makes fewer of them before they go there."""
 
-    def by_bin(self, router: Router, bins: Bins) -> Pact:
+    def by_bin(self, router: RoutingTable, bins: Bins) -> Pact:
         """To the owner of a record's bin at its time."""
 
     def by_hash(self, bins: Bins) -> Pact:
@@ -61,7 +61,7 @@ class RowKey:
 
     combine = None
 
-    def by_bin(self, router: Router, bins: Bins) -> Pact:
+    def by_bin(self, router: RoutingTable, bins: Bins) -> Pact:
         return ByBin(router, bins, self.key)
 
     def by_hash(self, bins: Bins) -> Pact:
@@ -77,18 +77,18 @@ class OnBins:
     implied: bool = False
     """Whether `control` is a job's own, which the operator listens to without having been told."""
 
-    def place(self, streams: Sequence[tuple[Outlet, Keying]], logic: Logic, name: str) -> Outlet:
+    def place(self, streams: Sequence[tuple[Outlet, Keying]], logic: StateLogic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`, which are of a scope whose times are epochs."""
         scope, options, bins = streams[0][0].scope, self.options, Bins(self.options.bins)
         worker = scope.worker
         self._check(worker, name)
         founders = worker.rescaling.founders
         joining = worker.id not in founders
-        router = Router(worker.id, [] if joining else bins.initial_owners(founders))
+        router = RoutingTable(worker.id, [] if joining else bins.initial_owners(founders))
         compiler = Compiler(set() if joining else set(founders))
         shipper = Shipper(
             worker.id,
-            logic.shelf,
+            logic.bin_state,
             name=name,
             chunk_bytes_max=options.chunk_bytes_max,
             in_flight_bytes_max=options.in_flight_bytes_max,
@@ -98,7 +98,7 @@ class OnBins:
         hosting = _Hosting.build(scope.operator(name), logic, routing, pacts)
         routing.builder.attach(routing.inputs.feedback, hosting.results, Pipeline())
         routing.builder.attach(routing.inputs.acks, hosting.acks, Direct(_target))
-        forwarder = Forwarder(
+        forwarder = RouterOperator(
             routing.builder.operator,
             router,
             compiler,
@@ -119,7 +119,7 @@ class OnBins:
             hosting.builder.operator.path,
             bins,
             router,
-            keys_per_bin=logic.shelf.bins,
+            keys_per_bin=logic.bin_state.bins,
             shipped_bytes=lambda: shipper.shipped_bytes,
             received_bytes=lambda: hosting.host.received_bytes,
             eligible=lambda: frozenset(compiler.eligible),
@@ -152,7 +152,7 @@ class ByHash:
 
     bins: Bins
 
-    def place(self, streams: Sequence[tuple[Outlet, Keying]], logic: Logic, name: str) -> Outlet:
+    def place(self, streams: Sequence[tuple[Outlet, Keying]], logic: StateLogic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`."""
         founders = streams[0][0].scope.worker.rescaling.founders
         combined = [
@@ -165,7 +165,7 @@ class ByHash:
             for outlet, (_, keying) in zip(combined, streams, strict=True)
         ]
         output, results = builder.output()
-        host = Host(builder.operator, logic, data, None, output, None)
+        host = StateOperator(builder.operator, logic, data, None, output, None)
         builder.build(lambda _: host.activate)
         return results
 
@@ -222,19 +222,19 @@ class _Hosting:
     """S and its ports."""
 
     builder: OperatorBuilder
-    host: Host
+    host: StateOperator
     results: Outlet
     acks: Outlet
 
     @staticmethod
-    def build(builder: OperatorBuilder, logic: Logic, routing: _Routing, pacts: Sequence[Pact]) -> _Hosting:
+    def build(builder: OperatorBuilder, logic: StateLogic, routing: _Routing, pacts: Sequence[Pact]) -> _Hosting:
         data_in = [builder.input(outlet, pact) for outlet, pact in zip(routing.routed, pacts, strict=True)]
         state_in = builder.input(routing.state, Direct(_target))
         results_out, results = builder.output()
         acks_out, acks = builder.output()
         for handle in data_in:
             builder.connect(handle, acks_out, [])
-        host = Host(builder.operator, logic, data_in, state_in, results_out, acks_out)
+        host = StateOperator(builder.operator, logic, data_in, state_in, results_out, acks_out)
         return _Hosting(builder, host, results, acks)
 
 

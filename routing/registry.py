@@ -13,7 +13,7 @@ from framework.dataflow.operator import BuiltOperator
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 from routing.bins import BinId, Bins
-from routing.routing_table import Router
+from routing.routing_table import RoutingTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +24,7 @@ class BinnedOperator:
     path: str
     """Where it is in the worker's dataflows; no other operator has the same."""
     bins: Bins
-    router: Router
+    router: RoutingTable
     """Who owns which bin, and what will change that."""
     keys_per_bin: Callable[[], dict[BinId, int]]
     """The bins that hold anything on this worker, with their numbers of keys."""

@@ -2,7 +2,7 @@
 
 Records wait until no control command at their time can still arrive. A command's configuration retains a capability on
 the state output from its arrival on; it is installed once S's output frontier, seen through the feedback edge, has
-reached its time, and the capability goes when the last of the bins has left. Decisions are the `Router`'s, the
+reached its time, and the capability goes when the last of the bins has left. Decisions are the `RoutingTable`'s, the
 `Compiler`'s and the `Shipper`'s; this drives them.
 
 On a worker that joined, F knows neither owners nor commands: it holds back what comes until the server of its
@@ -33,13 +33,13 @@ from routing.commands import (
     Configuration,
     Control,
     Handover,
-    Refused,
+    RefusedCommand,
     Retirement,
 )
 from routing.errors import NeverBootstrapped
 from routing.hashing import stable_hash
 from routing.migration.transfer import Shipper
-from routing.routing_table import Installation, Router, RoutingState
+from routing.routing_table import Installation, RoutingState, RoutingTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Restored:
 Combine = Callable[[Any], Any]
 """From a container of records to what is sent instead, less or the same, where there are several owners."""
 
-Report = Configuration | Handover | Retirement | Refused | Installation | Restored
+ControlReport = Configuration | Handover | Retirement | RefusedCommand | Installation | Restored
 """What became of control commands: accepted, refused, installed."""
 
 
@@ -72,7 +72,7 @@ codec.register(HandedOver, "routing.HandedOver")
 class ByBin:
     """The pact between F and S: each record goes to the owner of its bin at its time."""
 
-    router: Router
+    router: RoutingTable
     bins: Bins
     key: Callable[[Any], Any]
 
@@ -123,13 +123,13 @@ class Outputs:
     handover: OutputHandle
 
 
-class Forwarder:
+class RouterOperator:
     """One operator's routing on one worker."""
 
     def __init__(
         self,
         operator: BuiltOperator,
-        router: Router,
+        router: RoutingTable,
         compiler: Compiler,
         shipper: Shipper,
         inputs: Inputs,
@@ -138,7 +138,7 @@ class Forwarder:
         combine: Sequence[Combine | None],
         members: Callable[[], Members],
         after_shipping: Callable[[], None],
-        report: Callable[[Report], None],
+        report: Callable[[ControlReport], None],
     ) -> None:
         self._operator = operator
         self._router = router

@@ -68,7 +68,7 @@ class _Table:
 
 
 @dataclass(slots=True)
-class Router:
+class RoutingTable:
     """The installed table of one worker and the configurations to come.
 
     A joiner has no owners until it restores them, and routes nothing before.

@@ -16,35 +16,36 @@ from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.operator import BuiltOperator
 from framework.wire import codec
 from framework.wire.container import Container
-from routing.migration.transfer import Chunk, PutOff, Shelf, StateMessage, acknowledge, size_of
-from routing.state.timers import Pending
+from routing.migration.transfer import Chunk, ShippedTimers, StateMessage, acknowledge, size_of
+from routing.state.backend import BinState
+from routing.state.timers import PendingTimers
 
 
-class Logic(Protocol):
+class StateLogic(Protocol):
     """What a stateful operator does with the records of its bins."""
 
     @property
-    def shelf(self) -> Shelf:
+    def bin_state(self) -> BinState:
         """Where its bins are."""
 
     @property
-    def pending(self) -> Pending:
+    def pending(self) -> PendingTimers:
         """What its bins have put off."""
 
     def apply(self, port: int, time: int, rows: Any) -> Container:
         """Apply a container of an input, all at `time`; return what it results in."""
 
-    def call_up(self, time: int) -> Container:
+    def on_due(self, time: int) -> Container:
         """Do what was put off until `time`, which is complete; return what that results in."""
 
 
-class Host:
+class StateOperator:
     """One operator's records, capabilities and logic on one worker."""
 
     def __init__(
         self,
         operator: BuiltOperator,
-        logic: Logic,
+        logic: StateLogic,
         data: Sequence[InputHandle],
         state: InputHandle | None,
         output: OutputHandle,
@@ -90,9 +91,9 @@ class Host:
     def _install(self, message: StateMessage, capability: InputCapability) -> None:
         match message:
             case Chunk(bin_id=bin_id, payload=payload):
-                self._logic.shelf.install(bin_id, payload)
-            case PutOff(bin_id=bin_id, payload=payload):
-                self._logic.shelf.install_put_off(bin_id, codec.decode_rows(payload))
+                self._logic.bin_state.install(bin_id, payload)
+            case ShippedTimers(bin_id=bin_id, payload=payload):
+                self._logic.bin_state.install_timers(bin_id, codec.decode_rows(payload))
                 self._hold_new(capability)
 
     def _receive(self) -> None:
@@ -119,7 +120,7 @@ class Host:
                     return
                 self._apply_early(heappop(self._early_times))
             elif put_off is not None and self._is_complete(put_off):
-                self._call_up(put_off)
+                self._on_due(put_off)
             else:
                 return
 
@@ -131,10 +132,10 @@ class Host:
                 self._output.session(capability).give_container(self._logic.apply(port, time, rows))
                 self._hold_new(capability)
 
-    def _call_up(self, time: int) -> None:
+    def _on_due(self, time: int) -> None:
         self._operator.time = time
         with self._held.pop(time) as capability:
-            self._output.session(capability).give_container(self._logic.call_up(time))
+            self._output.session(capability).give_container(self._logic.on_due(time))
             self._hold_new(capability)
 
     def _hold_new(self, capability: Capability | InputCapability) -> None:
@@ -164,4 +165,4 @@ class Host:
             capability.drop()
         self._early.clear()
         self._held.clear()
-        self._logic.shelf.close()
+        self._logic.bin_state.close()

@@ -30,7 +30,7 @@ from operators import BinOptions, ControlInput, Extracted, Input, Probe, Stream,
 from operators.columns import ColumnInput, Columns
 from routing.bins import BinId
 from routing.commands import Instruction, Map, Move
-from routing.router_operator import Report
+from routing.router_operator import ControlReport
 from routing.routing_table import Installation
 
 EPOCHS_AHEAD_MAX = 2
@@ -56,7 +56,7 @@ class Moved:
 
     bins: int = 0
 
-    def report(self, what: Report) -> None:
+    def report(self, what: ControlReport) -> None:
         """Hear what became of a command."""
         if isinstance(what, Installation):
             self.bins += len(what.ships)

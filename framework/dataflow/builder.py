@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from framework.dataflow.capability import Capability
 from framework.dataflow.handle import InputHandle, OutputHandle
-from framework.dataflow.operator import Activator, BuiltOperator, Logic
+from framework.dataflow.operator import Activator, BuiltOperator, OperatorLogic
 from framework.dataflow.pact import Pact
 from framework.errors import GraphError
 from framework.progress.antichain import Antichain
@@ -17,7 +17,7 @@ from framework.progress.summary import Summary
 if TYPE_CHECKING:
     from framework.dataflow.scope import Outlet, Scope
 
-Constructor = Callable[[list[Capability]], Logic]
+Constructor = Callable[[list[Capability]], OperatorLogic]
 """Receives one capability per output at the least time, and returns the logic."""
 
 

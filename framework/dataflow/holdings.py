@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from framework.dataflow.operator import BuiltOperator
-from framework.progress.explain import Holding, Place, scopes_of
+from framework.progress.explain import Holding, Position, scopes_of
 from framework.progress.location import Source, Target
 from framework.progress.order import Time
 from framework.progress.subgraph import Subgraph
@@ -27,7 +27,7 @@ def heard_of(root: Subgraph) -> list[Holding]:
             # What enters a scope or may leave a nested one is a reflection of what is held on the other side.
             reflected = isinstance(location, Source) and (location.node == 0 or location.node in nested)
             if count > 0 and not reflected:
-                found.append(Holding(Place(path, location), time, count))
+                found.append(Holding(Position(path, location), time, count))
     return found
 
 
@@ -42,10 +42,10 @@ def _held_in(path: str, scope: Subgraph) -> Iterator[Holding]:
             continue
         for port, output in enumerate(operator.outputs):
             for time, count in output.held.items():
-                yield Holding(Place(path, Source(index, port)), time, count)
+                yield Holding(Position(path, Source(index, port)), time, count)
         for port, handle in enumerate(operator.inputs):
             waiting: Counter[Time] = Counter()
             for time, container in handle.queued():
                 waiting[time] += len(container)
             for time, count in waiting.items():
-                yield Holding(Place(path, Target(index, port)), time, count)
+                yield Holding(Position(path, Target(index, port)), time, count)

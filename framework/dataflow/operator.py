@@ -15,7 +15,7 @@ from framework.progress.graph import Connection
 from framework.progress.order import Time
 from framework.progress.shared import SharedProgress
 
-Logic = Callable[[], bool | None]
+OperatorLogic = Callable[[], bool | None]
 """Called when there is something to do; true if work remains that no capability stands for."""
 
 
@@ -57,7 +57,7 @@ class BuiltOperator:
         """The time of the message or notification at hand, for reports."""
         self.inputs: list[InputHandle] = []
         self.outputs: list[OutputHandle] = []
-        self.logic: Logic = lambda: None
+        self.logic: OperatorLogic = lambda: None
         self.on_shut_down: list[Callable[[], None]] = []
         self._worker = worker
         self._released: deque[tuple[OutputHandle, Time]] = deque()

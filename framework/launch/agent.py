@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from framework.errors import HailerError
-from framework.launch.rpc import Link, RequestFailed
+from framework.launch.rpc import RequestFailed, RpcLink
 from framework.worker.worker import Worker
 
 Answer = Callable[[Worker, str, Mapping[str, Any]], Any]
@@ -25,7 +25,7 @@ Answer = Callable[[Worker, str, Mapping[str, Any]], Any]
 class Agent:
     """The process's end of the link to its supervisor."""
 
-    def __init__(self, link: Link, workers: Sequence[Worker], answer: Answer) -> None:
+    def __init__(self, link: RpcLink, workers: Sequence[Worker], answer: Answer) -> None:
         self._link = link
         self._workers = {worker.id: worker for worker in workers}
         self._answer = answer

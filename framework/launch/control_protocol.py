@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from framework.errors import WorldError
-from framework.launch.rpc import Inquiry
+from framework.launch.rpc import RpcClient
 from framework.launch.signals import Stop
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
@@ -26,7 +26,7 @@ class Supervised:
     process: int
     pid: int
     workers: Sequence[WorkerId]
-    inquiry: Inquiry
+    inquiry: RpcClient
     phases: list[tuple[WorkerId, str, float]] = field(default_factory=list)
     """What a process that came later has behind it of its join, by worker, with the seconds that it took."""
     joined: set[WorkerId] = field(default_factory=set)
@@ -41,13 +41,13 @@ class Supervised:
         return self.joined.issuperset(self.workers)
 
 
-class Workforce(Protocol):
+class Processes(Protocol):
     """The processes of a job; any thread may ask."""
 
     def processes(self) -> Sequence[Supervised]:
         """Those that take part or are about to, in the order of their numbers; those that have left are not there."""
 
-    def hire(self) -> Supervised:
+    def spawn(self) -> Supervised:
         """Start another one, which joins; its number is higher than any before it. May raise `JobEnds`."""
 
 
@@ -63,5 +63,5 @@ class ControlPlane(Protocol):
         They are descriptors that are closed once it has started, or None for the supervisor's own.
         """
 
-    def overseeing(self, workforce: Workforce, stop: Stop) -> AbstractContextManager[None]:
+    def overseeing(self, workforce: Processes, stop: Stop) -> AbstractContextManager[None]:
         """Oversee a job's processes while the block runs."""

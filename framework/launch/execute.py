@@ -26,7 +26,7 @@ from framework.launch.launcher import Launcher
 from framework.launch.local import LocalLauncher
 from framework.launch.memory_tuning import keep_freed_memory, leave_alone_what_is_loaded
 from framework.launch.report import render, worst
-from framework.launch.rpc import Link
+from framework.launch.rpc import RpcLink
 from framework.launch.signals import Stop, exit_code
 from framework.launch.status_pipe import tell_join
 from framework.launch.supervisor import ProcessesFailed, supervise
@@ -165,7 +165,7 @@ def _execute(
             for worker in workers:
                 tell_join(spawned, worker)
         if spawned is not None and plane is not None:
-            Agent(Link(socket.socket(fileno=spawned.link_fd)), workers, plane.answer).start()
+            Agent(RpcLink(socket.socket(fileno=spawned.link_fd)), workers, plane.answer).start()
         return _run_workers(main, config, workers, stop, mesh, is_ours=is_ours)
     finally:
         mesh.close()

@@ -27,7 +27,7 @@ KEEPALIVE_S = 15
 """How long a line is silent before its other end is asked whether it is still there, and then three times as often."""
 
 
-class Line(IntEnum):
+class StreamKind(IntEnum):
     """What a connection to the hub is for; the first is made first."""
 
     LIFE = 0
@@ -38,18 +38,18 @@ class Line(IntEnum):
     ERR = 4
 
 
-def hello_of(process: int, attempt: int, line: Line) -> Hello:
+def hello_of(process: int, attempt: int, line: StreamKind) -> Hello:
     """What a process says to become one of its lines."""
     return Hello(0, 0, attempt, WorkerId(process), WorkerId(line.value))
 
 
-class Hub:
+class Gateway:
     """Takes the lines of processes from the moment that it is made until `close`."""
 
     def __init__(self, host: str, secret: bytes) -> None:
         listener = socket.create_server((host, 0), backlog=128)
         self.port: int = listener.getsockname()[1]
-        self._arrived: dict[tuple[int, int], dict[Line, socket.socket]] = {}
+        self._arrived: dict[tuple[int, int], dict[StreamKind, socket.socket]] = {}
         """The lines of every attempt that is expected, or was."""
         self._admitted: set[tuple[int, int, int]] = set()
         self._lock = threading.Lock()
@@ -61,11 +61,11 @@ class Hub:
         with self._lock:
             self._arrived[process, attempt] = {}
 
-    def take(self, process: int, attempt: int) -> dict[Line, socket.socket] | None:
+    def take(self, process: int, attempt: int) -> dict[StreamKind, socket.socket] | None:
         """All lines of an attempt once they are there, to be closed by whoever takes them."""
         with self._lock:
             lines = self._arrived[process, attempt]
-            if len(lines) < len(Line):
+            if len(lines) < len(StreamKind):
                 return None
             self._arrived[process, attempt] = {}
             return lines
@@ -83,7 +83,7 @@ class Hub:
     def _admit(self, hello: Hello) -> str | None:
         process, attempt, line = hello.source, hello.generation, hello.target
         with self._lock:
-            if (process, attempt) not in self._arrived or line >= len(Line):
+            if (process, attempt) not in self._arrived or line >= len(StreamKind):
                 return f"process {process} is not waited for any more"
             if (process, attempt, line) in self._admitted:
                 return f"process {process} was started already, and is not started a second time"
@@ -98,7 +98,7 @@ class Hub:
             if lines is None:
                 connection.close()
                 return
-            lines[Line(hello.target)] = connection
+            lines[StreamKind(hello.target)] = connection
 
 
 def keep_alive(connection: socket.socket) -> None:
@@ -109,7 +109,7 @@ def keep_alive(connection: socket.socket) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-class Outlet:
+class OutputPump:
     """Passes what comes on a line on to a descriptor, whole lines at a time, in a thread of its own."""
 
     _writing = threading.Lock()

@@ -34,7 +34,7 @@ class NoAnswer(WorldError):
     """A worker did not answer: it is busy, or gone."""
 
 
-class Link:
+class RpcLink:
     """Objects over a socket. One thread may receive; any may send."""
 
     def __init__(self, connection: socket.socket, *, send_s_max: int | None = None) -> None:
@@ -72,10 +72,10 @@ class Link:
         self._connection.close()
 
 
-class Inquiry:
+class RpcClient:
     """The supervisor's end: asks the workers of one process."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: RpcLink) -> None:
         self._link = link
         self._waiting: dict[int, tuple[WorkerId, Future[Any]]] = {}
         self._asked = 0
@@ -91,8 +91,8 @@ class Inquiry:
 
     def begin(
         self, worker: WorkerId, request: str, arguments: Mapping[str, Any] | None = None, *, within_s: float
-    ) -> Pending:
-        """Ask, and let `Pending.result` wait for the answer: several workers can be asked at once."""
+    ) -> PendingReply:
+        """Ask, and let `PendingReply.result` wait for the answer: several workers can be asked at once."""
         answer: Future[Any] = Future()
         with self._lock:
             number = self._asked
@@ -108,7 +108,7 @@ class Inquiry:
             except OSError:  # a part of it may have been sent, so nothing can follow
                 self._link.close()
                 self._end()
-        return Pending(worker, answer, within_s)
+        return PendingReply(worker, answer, within_s)
 
     def close(self) -> None:
         """Ask no more."""
@@ -140,7 +140,7 @@ def _ended(worker: WorkerId) -> NoAnswer:
     return NoAnswer(f"the process of worker {worker} has ended, or does not listen")
 
 
-class Pending:
+class PendingReply:
     """An answer that may not have come yet."""
 
     def __init__(self, worker: WorkerId, answer: Future[Any], within_s: float) -> None:

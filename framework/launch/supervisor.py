@@ -21,7 +21,7 @@ from framework.errors import ConfigError, HailerError, JobStopped
 from framework.launch.config import PROCESSES_MAX, Config
 from framework.launch.control_protocol import ControlPlane, JobEnds, Supervised
 from framework.launch.launcher import END_WHEN_ASKED_S, CannotStart, Launcher, Order, Started
-from framework.launch.rpc import Inquiry, Link
+from framework.launch.rpc import RpcClient, RpcLink
 from framework.launch.signals import Stop
 from framework.membership.members import Address, WorkerId
 
@@ -114,7 +114,7 @@ class _Child:
 
 
 @dataclass(slots=True)
-class Family:
+class Supervisor:
     """All children, and what each new one is given. Implements `Workforce`."""
 
     config: Config
@@ -134,7 +134,7 @@ class Family:
         with self._hiring:
             self._start(range(self.config.processes), None)
 
-    def hire(self) -> Supervised:
+    def spawn(self) -> Supervised:
         with self._hiring:
             index = len(self._addresses)
             if index >= PROCESSES_MAX:
@@ -196,7 +196,7 @@ class Family:
 
     def _adopt(self, index: int, process: Started, *, joins: bool) -> Supervised:
         workers = self._workers(index)
-        supervised = Supervised(index, process.pid, workers, Inquiry(Link(process.link, send_s_max=SEND_S_MAX)))
+        supervised = Supervised(index, process.pid, workers, RpcClient(RpcLink(process.link, send_s_max=SEND_S_MAX)))
         if not joins:
             supervised.joined.update(workers)
         with self._changing:
@@ -218,7 +218,7 @@ class Family:
 
 def supervise(launcher: Launcher, config: Config, stop: Stop, plane: ControlPlane | None = None) -> None:
     """Start every process of `config` and wait for all of them, and those that join, to end."""
-    family = Family(config, launcher, stop, plane)
+    family = Supervisor(config, launcher, stop, plane)
     try:
         try:
             family.found()
@@ -233,7 +233,7 @@ def supervise(launcher: Launcher, config: Config, stop: Stop, plane: ControlPlan
         family.close()
 
 
-def _watch(family: Family, stop: Stop) -> None:
+def _watch(family: Supervisor, stop: Stop) -> None:
     """Until every child has ended. The pipes of their news tell when one does."""
     ask_s = kill_s = inf
     watched = 0
@@ -259,7 +259,7 @@ def _watch(family: Family, stop: Stop) -> None:
                 family.kill()
 
 
-def _raise_failure(family: Family, stop: Stop) -> None:
+def _raise_failure(family: Supervisor, stop: Stop) -> None:
     if stop.reason is not None:
         raise JobStopped(stop.reason)
     codes = {child.index: child.process.wait() for child in family.children}

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum, auto
 
-from framework.membership.context import Lent, Stock
+from framework.membership.context import DataflowState, LentCapability
 from framework.membership.members import Address, WorkerId
-from framework.membership.messages import Admit, Enlist, Linked, Missing, Ready, Refuse, Roster, State, Want
+from framework.membership.messages import Admit, Enlist, JoinState, Linked, Missing, Ready, Refuse, Roster, Want
 from framework.wire.messages import Message, Progress
 
-Spans = tuple[tuple[WorkerId, int, int], ...]
+Participation = tuple[tuple[WorkerId, int, int], ...]
 
 
-class Stage(Enum):
+class JoinStage(Enum):
     """How far a join has come, as its server sees it."""
 
     LINKING = auto()
@@ -29,12 +29,12 @@ class Stage(Enum):
     ENLISTING = auto()
 
 
-class JoinServer:
+class BootstrapServer:
     """One join, from the moment that it is granted."""
 
     def __init__(
         self,
-        stock: Stock,
+        stock: DataflowState,
         send: Callable[[WorkerId, Message], None],
         joiner: WorkerId,
         address: Address,
@@ -42,8 +42,8 @@ class JoinServer:
     ) -> None:
         self.joiner = joiner
         self.address = address
-        self.stage = Stage.LINKING
-        self.lent: tuple[Lent, ...] = ()
+        self.stage = JoinStage.LINKING
+        self.lent: tuple[LentCapability, ...] = ()
         self._stock = stock
         self._send = send
         self._members = tuple(worker for worker, _ in roster.members)
@@ -55,32 +55,32 @@ class JoinServer:
     @property
     def complete(self) -> bool:
         """Whether every member's records may go to the joiner."""
-        return self.stage is Stage.ENLISTING and not self._not_enlisted
+        return self.stage is JoinStage.ENLISTING and not self._not_enlisted
 
     def receive(self, message: Linked | Want | Ready) -> None:
         """Take a message of the joiner's."""
         match message:
-            case Linked() if self.stage is Stage.LINKING:
-                self.stage = Stage.LENDING
+            case Linked() if self.stage is JoinStage.LINKING:
+                self.stage = JoinStage.LENDING
                 self.lent = self._stock.lend()
-            case Want(ranges) if self.stage is Stage.ADMITTED:
+            case Want(ranges) if self.stage is JoinStage.ADMITTED:
                 self._wanted += [
                     (channel, sender, sequence)
                     for channel, sender, start, stop in ranges
                     for sequence in range(start, stop)
                 ]
                 self._pass_on()
-            case Ready() if self.stage is Stage.ADMITTED and not self._wanted:
-                self.stage = Stage.ENLISTING
+            case Ready() if self.stage is JoinStage.ADMITTED and not self._wanted:
+                self.stage = JoinStage.ENLISTING
                 self._recorded.clear()
                 for worker in self._members:
                     self._send(worker, Enlist(self.joiner))
                 self._send(self.joiner, Enlist(self.joiner))
 
-    def lent_is_told(self, spans: Spans) -> None:
+    def lent_is_told(self, spans: Participation) -> None:
         """The batches that announce what was lent are on their way: admit the joiner and hand over what is known."""
-        assert self.stage is Stage.LENDING, self.stage
-        self.stage = Stage.ADMITTED
+        assert self.stage is JoinStage.LENDING, self.stage
+        self.stage = JoinStage.ADMITTED
         stock = self._stock
         for sender, batch in stock.unheard():
             self.record(sender, batch)
@@ -95,11 +95,13 @@ class JoinServer:
             if sender not in self._members:  # it has left since; nobody else can tell the joiner
                 for batch in batches.values():
                     self._send(self.joiner, Missing(channel, sender, batch.sequence, batch.changes))
-        self._send(self.joiner, State(built, stock.channels_built(), stock.fingerprints(), next_out, self.lent, spans))
+        self._send(
+            self.joiner, JoinState(built, stock.channels_built(), stock.fingerprints(), next_out, self.lent, spans)
+        )
 
     def record(self, sender: WorkerId, batch: Progress) -> None:
         """Keep a batch that came in: the joiner may lack it."""
-        if self.stage is Stage.ADMITTED:
+        if self.stage is JoinStage.ADMITTED:
             self._recorded.setdefault((batch.channel, sender), {})[batch.sequence] = batch
             if self._wanted:
                 self._pass_on()
@@ -110,7 +112,7 @@ class JoinServer:
 
     def give_up(self, reason: str) -> None:
         """The joiner is gone, or takes too long."""
-        assert self.stage is not Stage.ENLISTING, "a joiner that is enlisted is a member"
+        assert self.stage is not JoinStage.ENLISTING, "a joiner that is enlisted is a member"
         self._stock.take_back(self.lent)
         self._send(self.joiner, Refuse(reason))
 

@@ -9,15 +9,15 @@ from framework.membership.messages import ScopeState, SequenceNumbers
 from framework.progress.order import Time
 from framework.wire.messages import Message, Progress
 
-Lent = tuple[str, int, Time]
+LentCapability = tuple[str, int, Time]
 """A capability for a joiner: the operator's path, its output, and the time."""
 
 
-class Site(Protocol):
+class MembershipContext(Protocol):
     """A worker, as its part in a rescaling sees it."""
 
     @property
-    def stock(self) -> Stock:
+    def stock(self) -> DataflowState:
         """Its dataflows."""
 
     def send(self, peer: WorkerId, message: Message) -> None:
@@ -45,7 +45,7 @@ class Site(Protocol):
         """Nothing more comes from, or goes to, a peer."""
 
 
-class Stock(Protocol):
+class DataflowState(Protocol):
     """The dataflows of a worker: what it can lend and hand over, and must be rid of before it leaves."""
 
     def dataflows_built(self) -> int:
@@ -60,10 +60,10 @@ class Stock(Protocol):
     def next_out(self) -> SequenceNumbers:
         """By channel, the number of the next batch of progress that this worker sends."""
 
-    def lend(self) -> tuple[Lent, ...]:
+    def lend(self) -> tuple[LentCapability, ...]:
         """Clone, for a joiner, what this worker's inputs hold; the next batches of the scopes concerned say so."""
 
-    def take_back(self, lent: tuple[Lent, ...]) -> None:
+    def take_back(self, lent: tuple[LentCapability, ...]) -> None:
         """Drop, in place of a joiner, what was lent to it."""
 
     def scope_states(self) -> list[ScopeState]:

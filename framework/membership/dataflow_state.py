@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 from framework.dataflow.operator import BuiltOperator
 from framework.errors import GraphError
-from framework.membership.context import Lent
+from framework.membership.context import LentCapability
 from framework.membership.members import WorkerId
 from framework.membership.messages import ScopeState, SequenceNumbers
 from framework.progress.order import linear_key
 from framework.progress.subgraph import ProgressState
 from framework.wire.messages import Data, Progress
-from framework.worker.dataflows import Installed
+from framework.worker.dataflows import Dataflows
 
 
-class WorkerStock:
+class WorkerDataflowState:
     """Implements `Stock`, where the methods are described."""
 
-    def __init__(self, worker: WorkerId, installed: Installed) -> None:
+    def __init__(self, worker: WorkerId, installed: Dataflows) -> None:
         self._worker = worker
         self._installed = installed
 
@@ -34,8 +34,8 @@ class WorkerStock:
     def next_out(self) -> SequenceNumbers:
         return tuple(self._installed.batches_sent().items())
 
-    def lend(self) -> tuple[Lent, ...]:
-        lent: list[Lent] = []
+    def lend(self) -> tuple[LentCapability, ...]:
+        lent: list[LentCapability] = []
         for scope in self._installed.scopes().values():
             for child in scope.children():
                 if isinstance(child.operator, BuiltOperator) and child.operator.lends:
@@ -46,7 +46,7 @@ class WorkerStock:
                             lent.append((child.path, port, time))
         return tuple(lent)
 
-    def take_back(self, lent: Sequence[Lent]) -> None:
+    def take_back(self, lent: Sequence[LentCapability]) -> None:
         children = {
             child.path: (scope, child) for scope in self._installed.scopes().values() for child in scope.children()
         }

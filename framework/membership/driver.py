@@ -1,6 +1,6 @@
 """A worker's part in joins and leaves: drives the protocol cores of `framework.membership`.
 
-What joiners are lent and told, and what a leaver must be rid of, is the `WorkerStock`'s to know.
+What joiners are lent and told, and what a leaver must be rid of, is the `WorkerDataflowState`'s to know.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 from framework.errors import DataflowMismatch, GraphError, PeerLost
 from framework.events import JoinPhase, MembersChanged
-from framework.membership.dataflow_state import WorkerStock
+from framework.membership.dataflow_state import WorkerDataflowState
 from framework.membership.joiner import Joiner, Phase
-from framework.membership.leaver import Step
+from framework.membership.leaver import LeaveStep
 from framework.membership.members import Address, Members, WorkerId
-from framework.membership.messages import Missing, ScopeState, State
+from framework.membership.messages import JoinState, Missing, ScopeState
 from framework.membership.protocol import Member
 from framework.progress.order import EPOCH_MAX, Time
 from framework.progress.subgraph import Change, ProgressState
 from framework.wire.messages import Abort, Data, Lost, Message, Progress, encode
 
 if TYPE_CHECKING:
-    from framework.worker.stepper import Stepping
+    from framework.worker.stepper import Stepper
 
 JOIN_TIMEOUT_S = 30.0
 """How long a join may take once it is its turn. After that the job goes on without the joiner."""
@@ -35,7 +35,7 @@ Inherited = tuple[ProgressState | None, list[tuple[WorkerId, int, tuple[Change, 
 class Rescaling:
     """The membership as one worker sees it. Implements `Site`."""
 
-    def __init__(self, worker: Stepping, members: Members, addresses: dict[WorkerId, Address]) -> None:
+    def __init__(self, worker: Stepper, members: Members, addresses: dict[WorkerId, Address]) -> None:
         self.joiner: Joiner | None = None
         self.on_joined: list[Callable[[WorkerId], None]] = []
         """Called with a worker once every member's records may go to it."""
@@ -49,7 +49,7 @@ class Rescaling:
         """How much of progress a joiner was told."""
         self.complete: set[WorkerId] = set()
         """Workers that have joined since this one is here, and that every member's records may go to."""
-        self.stock = WorkerStock(worker.id, worker.installed)
+        self.stock = WorkerDataflowState(worker.id, worker.installed)
         self._worker = worker
         spans = tuple((founder, 0, EPOCH_MAX) for founder in members.workers)
         self._member = Member(worker.id, members, members.workers, addresses, spans, (), self)
@@ -96,7 +96,7 @@ class Rescaling:
     @property
     def gone(self) -> bool:
         """Whether this worker has left."""
-        return self._member.leaving is not None and self._member.leaving.step is Step.GONE
+        return self._member.leaving is not None and self._member.leaving.step is LeaveStep.GONE
 
     @property
     def leaving(self) -> bool:
@@ -107,7 +107,7 @@ class Rescaling:
     def parted(self) -> bool:
         """Whether nothing is left here that the others would have to know of, and they no longer tell this worker."""
         leaving = self._member.leaving
-        return leaving is not None and leaving.step in (Step.PARTING, Step.GONE)
+        return leaving is not None and leaving.step in (LeaveStep.PARTING, LeaveStep.GONE)
 
     @property
     def active(self) -> bool:
@@ -263,7 +263,7 @@ class Rescaling:
         match message:
             case Lost(detail) | Abort(detail):
                 raise PeerLost(f"worker {self._worker.id} could not join: it lost worker {sender}: {detail}")
-            case ScopeState() | State() | Missing():
+            case ScopeState() | JoinState() | Missing():
                 self.inherited_bytes += len(encode(message))
         taken = joiner.receive(sender, message)
         if joiner.phase is Phase.JOINED:

@@ -18,6 +18,7 @@ from framework.membership.messages import (
     Enlisted,
     First,
     Join,
+    JoinState,
     Linked,
     Missing,
     Queued,
@@ -25,7 +26,6 @@ from framework.membership.messages import (
     Refuse,
     Roster,
     ScopeState,
-    State,
     Want,
 )
 from framework.progress.order import Time
@@ -58,7 +58,7 @@ class Inheritance:
         self.batches: dict[int, list[tuple[WorkerId, Progress]]] = defaultdict(list)
         """By channel, those that the server passed on."""
 
-    def take(self, state: State) -> None:
+    def take(self, state: JoinState) -> None:
         """Take over what the server has told."""
         self.built, self.channels = state.built, state.channels
         self.fingerprints = dict(state.fingerprints)
@@ -100,7 +100,7 @@ class Joiner:
         self._reach = reach
         self._tell = tell
         self._entered = entered
-        self._state: State | None = None
+        self._state: JoinState | None = None
         self._first: dict[WorkerId, dict[int, int]] = {}
         self._lacking: set[tuple[int, WorkerId, int]] = set()
         send(server, Join(address))
@@ -116,7 +116,7 @@ class Joiner:
                 self._link(message)
             case ScopeState(channel=channel):
                 self.inheritance.scopes[channel] = message
-            case State():
+            case JoinState():
                 self._state = message
                 self._first[self._server] = dict(message.next_out)
             case First(next_out):
@@ -159,7 +159,7 @@ class Joiner:
         if self.phase is Phase.FILLING and not self._lacking:
             self._enter(Phase.BUILDING)
 
-    def _compare(self, state: State) -> None:
+    def _compare(self, state: JoinState) -> None:
         """Find out which batches are neither in the server's state nor will come directly."""
         heritage = self.inheritance
         heritage.take(state)

@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum, auto
 
-from framework.membership.context import Stock
+from framework.membership.context import DataflowState
 from framework.membership.members import WorkerId
 from framework.membership.messages import Done, Farewell, Leaving, Released
 from framework.wire.messages import Message
 
 
-class Step(Enum):
+class LeaveStep(Enum):
     """How far a leave has come."""
 
     RELEASING = auto()
@@ -38,12 +38,12 @@ class Leaver:
 
     def __init__(
         self,
-        stock: Stock,
+        stock: DataflowState,
         send: Callable[[WorkerId, Message], None],
         worker: WorkerId,
         others: tuple[WorkerId, ...],
     ) -> None:
-        self.step = Step.RELEASING
+        self.step = LeaveStep.RELEASING
         self._stock = stock
         self._send = send
         self._worker = worker
@@ -54,24 +54,24 @@ class Leaver:
 
     def receive(self, sender: WorkerId, message: Released | Farewell) -> None:
         """Take a member's answer."""
-        if isinstance(message, Released) == (self.step is Step.RELEASING):
+        if isinstance(message, Released) == (self.step is LeaveStep.RELEASING):
             self._answered(sender)
 
     def _answered(self, peer: WorkerId) -> None:
         self._waiting_for.discard(peer)
         if self._waiting_for:
             return
-        if self.step is Step.RELEASING:
-            self.step = Step.DRAINING
-        elif self.step is Step.PARTING:
-            self.step = Step.GONE
+        if self.step is LeaveStep.RELEASING:
+            self.step = LeaveStep.DRAINING
+        elif self.step is LeaveStep.PARTING:
+            self.step = LeaveStep.GONE
             if self._others:
                 self._send(min(self._others), Done(self._worker))
 
     def go_on(self) -> None:
         """Say farewell once nothing is left."""
-        if self.step is Step.DRAINING and self._stock.quiescent():
-            self.step = Step.PARTING
+        if self.step is LeaveStep.DRAINING and self._stock.quiescent():
+            self.step = LeaveStep.PARTING
             self._waiting_for = set(self._others)
             for worker in self._others:
                 self._send(worker, Farewell())

@@ -111,7 +111,7 @@ class ScopeState:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class JoinState:
     """The server to a joiner, after all `ScopeState`: so many dataflows and channels were ever built, and these
     capabilities are yours."""
 
@@ -227,7 +227,7 @@ RescaleMessage: TypeAlias = (
     | Linked
     | Admit
     | ScopeState
-    | State
+    | JoinState
     | First
     | Want
     | Missing
@@ -300,7 +300,7 @@ _SHAPES: dict[int, tuple[type[Any], tuple[Callable[[Any], Any], ...]]] = {
     24: (Admit, (_worker, _address, checks.natural)),
     25: (ScopeState, (checks.natural, _CHANGES, _CHANGES, _NUMBERS)),
     26: (
-        State,
+        JoinState,
         (
             checks.natural,
             checks.natural,

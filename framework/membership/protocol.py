@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from framework.errors import PeerLost, PeerRefused, ProtocolError
-from framework.membership.bootstrap_server import JoinServer, Spans, Stage
-from framework.membership.context import Lent, Site
-from framework.membership.leaver import Leaver, Step
+from framework.membership.bootstrap_server import BootstrapServer, JoinStage, Participation
+from framework.membership.context import LentCapability, MembershipContext
+from framework.membership.leaver import Leaver, LeaveStep
 from framework.membership.members import Address, Members, WorkerId
 from framework.membership.messages import (
     Admit,
@@ -53,14 +53,14 @@ class Member:
         members: Members,
         founders: tuple[WorkerId, ...],
         addresses: dict[WorkerId, Address],
-        spans: Spans,
+        spans: Participation,
         spent: Iterable[WorkerId],
-        site: Site,
+        site: MembershipContext,
     ) -> None:
         self.members = members
         self.founders = founders
         self.addresses = addresses
-        self.serving: JoinServer | None = None
+        self.serving: BootstrapServer | None = None
         self.leaving: Leaver | None = None
         self.turns = Turns(self._send, coordinating=members.workers[:1] == (worker,))
         self._worker = worker
@@ -94,10 +94,10 @@ class Member:
     def provisional(self) -> WorkerId | None:
         """The joiner that this worker serves and that may still not make it."""
         serving = self.serving
-        return serving.joiner if serving is not None and serving.stage is not Stage.ENLISTING else None
+        return serving.joiner if serving is not None and serving.stage is not JoinStage.ENLISTING else None
 
     @property
-    def lent(self) -> tuple[Lent, ...]:
+    def lent(self) -> tuple[LentCapability, ...]:
         """Capabilities of a joiner that this worker still answers for."""
         return self.serving.lent if self.serving is not None and self.provisional is not None else ()
 
@@ -181,7 +181,7 @@ class Member:
 
     def end_step(self, settled: bool) -> None:
         """A step is over: all that was lent is told; if nothing that was sent is uncounted, members may change."""
-        if self.serving is not None and self.serving.stage is Stage.LENDING:
+        if self.serving is not None and self.serving.stage is JoinStage.LENDING:
             spans = tuple((worker, first, end) for worker, (first, end) in self._spans.items())
             built = self._stock.dataflows_built()
             self.serving.lent_is_told((*spans, (self.serving.joiner, built, EPOCH_MAX)))
@@ -190,7 +190,7 @@ class Member:
             for change in changes:
                 change()
         if self.leaving is not None:
-            if self.leaving.step is not Step.RELEASING and self._worker not in self.members.workers:
+            if self.leaving.step is not LeaveStep.RELEASING and self._worker not in self.members.workers:
                 self.turns.hand_over(self.members.coordinator)
             self.leaving.go_on()
 
@@ -258,7 +258,7 @@ class Member:
             address = self._guests.pop(worker)
             members = tuple((member, self.addresses[member]) for member in self.members.workers)
             roster = Roster(self.members.version, members, self.founders, tuple(sorted(self.spent)))
-            self.serving = JoinServer(self._stock, self._send, worker, address, roster)
+            self.serving = BootstrapServer(self._stock, self._send, worker, address, roster)
             self._site.bound(worker)
         else:
             self._send(self.members.coordinator, Done(worker))
@@ -318,7 +318,7 @@ class Member:
         assert serving is not None
         self.serving = None
         self._site.tell(f"worker {serving.joiner} does not join: {reason}")
-        admitted = serving.stage is Stage.ADMITTED
+        admitted = serving.stage is JoinStage.ADMITTED
         serving.give_up(reason)
         self._site.part_with(serving.joiner)
         if not admitted:

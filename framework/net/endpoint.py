@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from framework.membership.members import Address, WorkerId
 from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
-from framework.net.waker import Events, Waker
+from framework.net.waker import ReadyKeys, Waker
 from framework.wire.messages import Body, Data, Message, Progress, encode, encode_data
 from framework.worker.transport import Traffic
 
@@ -183,7 +183,7 @@ class Endpoint:
             self._broadcast = (message, [[encode(message)]])
         return self._broadcast[1]
 
-    def _handle(self, events: Events, received: list[tuple[WorkerId, Message]]) -> None:
+    def _handle(self, events: ReadyKeys, received: list[tuple[WorkerId, Message]]) -> None:
         for key, ready in events:
             link: TcpLink = key.data
             if ready & selectors.EVENT_WRITE:

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import islice
 
 from framework.errors import ProtocolError
-from framework.net.shm.channel import Sharing
+from framework.net.shm.channel import ShmChannel
 from framework.net.shm.segment import UNREAD_BYTES_MAX
 from framework.wire import shm_messages
 from framework.wire.codec import Buffer
@@ -59,7 +59,7 @@ class TcpLink:
         self._selector = selector
         self._name = name
         self._reader = FrameReader(allocate=allocate)
-        self._sharing = Sharing(connection)
+        self._sharing = ShmChannel(connection)
         self._outbound: deque[Buffer] = deque()
         self._outbound_bytes = 0
         self._open = True

@@ -7,7 +7,7 @@ import selectors
 import socket
 from typing import TypeAlias
 
-Events: TypeAlias = list[tuple[selectors.SelectorKey, int]]
+ReadyKeys: TypeAlias = list[tuple[selectors.SelectorKey, int]]
 
 
 class Waker:
@@ -33,11 +33,11 @@ class Waker:
             with contextlib.suppress(OSError):
                 self._sender.send(b"\0")
 
-    def poll(self) -> Events:
+    def poll(self) -> ReadyKeys:
         """What is ready now. A wake that is due stays due."""
         return [event for event in self._selector.select(0) if event[0].data is not self]
 
-    def park(self, timeout_s: float | None) -> Events:
+    def park(self, timeout_s: float | None) -> ReadyKeys:
         """Sleep until something is ready, at most `timeout_s`, and return it; the waker's own event is left out."""
         self._asleep = True
         events = self._selector.select(0 if self._awake else timeout_s)

@@ -19,7 +19,7 @@ from framework.progress.summary import results_in
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """A location of a scope, which is named by its path."""
 
     scope: str
@@ -30,7 +30,7 @@ class Place:
 class Holding:
     """Pointstamps: capabilities if they are at an output, records if they are at an input."""
 
-    place: Place
+    place: Position
     time: Time
     count: int
 
@@ -54,7 +54,7 @@ def scopes_of(root: Subgraph) -> dict[str, Subgraph]:
     return found
 
 
-def blockers(root: Subgraph, holdings: Iterable[Holding], place: Place) -> list[Blocker]:
+def blockers(root: Subgraph, holdings: Iterable[Holding], place: Position) -> list[Blocker]:
     """Of these holdings, the ones with the least results at `place`: they, and no others, hold its frontier."""
     ways = _Ways(scopes_of(root))
     found = [Blocker(holding, time, via) for holding in holdings for time, via in ways.arrivals(holding, place).items()]
@@ -73,9 +73,9 @@ class _Ways:
             for child in scope.children()
         }
 
-    def arrivals(self, holding: Holding, goal: Place) -> dict[Time, tuple[str, ...]]:
+    def arrivals(self, holding: Holding, goal: Position) -> dict[Time, tuple[str, ...]]:
         """The least times that a holding could result in at `goal`, each with the operators on the way."""
-        seen: dict[Place, Antichain[Time]] = {}
+        seen: dict[Position, Antichain[Time]] = {}
         arrived: dict[Time, tuple[str, ...]] = {}
         waiting = deque([(holding.place, holding.time, self._operators(holding.place))])
         while waiting:
@@ -90,21 +90,21 @@ class _Ways:
         least = set(seen.get(goal, ()))
         return {time: via for time, via in arrived.items() if time in least}
 
-    def _steps(self, place: Place, time: Time) -> Iterator[tuple[Place, Time]]:
+    def _steps(self, place: Position, time: Time) -> Iterator[tuple[Position, Time]]:
         scope, location = self._scopes[place.scope], place.location
         inner = f"{place.scope}.{location.node}"
         if isinstance(location, Target) and location.node == 0:
             around, _, index = place.scope.rpartition(".")
-            yield Place(around, Source(int(index), location.port)), scope.nesting.leave(time)
+            yield Position(around, Source(int(index), location.port)), scope.nesting.leave(time)
         elif isinstance(location, Target) and inner in self._scopes:
-            yield Place(inner, Source(0, location.port)), self._scopes[inner].nesting.enter(time)
+            yield Position(inner, Source(0, location.port)), self._scopes[inner].nesting.enter(time)
         else:
             compiled = scope.compiled
             for follower, summary in compiled.successors[compiled.ids[location]]:
                 result = results_in(summary, time)
                 if result is not None:
-                    yield Place(place.scope, compiled.locations[follower]), result
+                    yield Position(place.scope, compiled.locations[follower]), result
 
-    def _operators(self, place: Place) -> tuple[str, ...]:
+    def _operators(self, place: Position) -> tuple[str, ...]:
         name = self._names.get((place.scope, place.location.node))
         return () if name is None or f"{place.scope}.{place.location.node}" in self._scopes else (name,)

@@ -18,11 +18,11 @@ from framework.errors import PeerLost, PeerRefused
 from framework.membership.members import Members, WorkerId
 from framework.simulation.fingerprint import fingerprint
 from framework.simulation.network import Network, SimulatedTransport
-from framework.simulation.views import NOBODY, Log, View, look
+from framework.simulation.views import NOBODY, Log, WorkerView, look
 from framework.wire.messages import Goodbye, Lost, Message, decode, encode_whole
 from framework.worker.worker import Worker
 
-Part: TypeAlias = Callable[[Worker, Log], Iterator[None]]
+Script: TypeAlias = Callable[[Worker, Log], Iterator[None]]
 """What a worker's program does, up to each `yield`; it must not step the worker."""
 
 Frame: TypeAlias = bytes | Lost
@@ -57,7 +57,7 @@ class Role:
     """How a worker begins, and what may happen to it."""
 
     worker: WorkerId
-    part: Part
+    part: Script
     server: WorkerId | None = None
     """Whom it joins through; a founder through nobody."""
     mortal: bool = False
@@ -65,7 +65,7 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ActorState:
     """What there is to know of one state of a worker."""
 
     status: Status
@@ -77,13 +77,13 @@ class State:
     """Who has a link to it and was not told that it would end."""
     parted: frozenset[WorkerId]
     """Who was."""
-    view: View
+    view: WorkerView
 
 
 DEAD = -1
 """The number of the state that a worker is in after its death."""
 
-_DEAD = State(Status.DEAD, programmed=False, steps=False, linked=frozenset(), parted=frozenset(), view=NOBODY)
+_DEAD = ActorState(Status.DEAD, programmed=False, steps=False, linked=frozenset(), parted=frozenset(), view=NOBODY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Actor:
 
     def __init__(self, role: Role, founders: Members, *, goodbyes: bool, restless: bool) -> None:
         self.role = role
-        self.states: list[State] = []
+        self.states: list[ActorState] = []
         """Those that were come upon, by number."""
         self.runs = 0
         """How often a worker was run from its beginning."""
@@ -120,7 +120,7 @@ class Actor:
         """How many were found out."""
         return len(self._effects)
 
-    def state(self, number: int) -> State:
+    def state(self, number: int) -> ActorState:
         """What a state shows."""
         return _DEAD if number == DEAD else self.states[number]
 
@@ -252,9 +252,9 @@ class _Body:
         self._capabilities = [capability for capability in self._capabilities if capability.held]
         return fingerprint(self.worker, self._program, self._log, self._status)
 
-    def state(self) -> State:
+    def state(self) -> ActorState:
         """What its state shows."""
-        return State(
+        return ActorState(
             status=self._status,
             programmed=self._program is not None,
             steps=not self._must_build,

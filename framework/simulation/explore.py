@@ -18,14 +18,14 @@ from typing import TypeAlias
 
 from framework.membership.members import Members, WorkerId
 from framework.membership.messages import Enlist, Ready
-from framework.simulation.actor import DEAD, Act, Actor, Arrivals, Effect, Frame, Given, Role, State, Status
-from framework.simulation.views import Broken, Claims, View
+from framework.simulation.actor import DEAD, Act, Actor, ActorState, Arrivals, Effect, Frame, Given, Role, Status
+from framework.simulation.views import Broken, Claims, WorkerView
 from framework.wire.messages import Lost, Message, Progress, decode
 
 Cluster: TypeAlias = tuple[tuple[int, ...], tuple[tuple[Frame, ...], ...]]
 """The number of each worker's state, and what is on each link."""
 
-Ends: TypeAlias = Mapping[WorkerId, tuple[Status, View]]
+Ends: TypeAlias = Mapping[WorkerId, tuple[Status, WorkerView]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ Move: TypeAlias = tuple[WorkerId, Given | Death]
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class Scenario:
     """A cluster to be explored."""
 
     roles: tuple[Role, ...]
@@ -75,13 +75,13 @@ class Found:
         )
 
 
-def explore(configuration: Configuration, *, seeking: type[Broken] = Broken, states_max: int = 5_000_000) -> Found:
+def explore(configuration: Scenario, *, seeking: type[Broken] = Broken, states_max: int = 5_000_000) -> Found:
     """Explore until something is found, or all is seen. Faults other than what is sought end a way, without a word."""
     return _Exploration(configuration, seeking, states_max).run()
 
 
 class _Exploration:
-    def __init__(self, configuration: Configuration, seeking: type[Broken], states_max: int) -> None:
+    def __init__(self, configuration: Scenario, seeking: type[Broken], states_max: int) -> None:
         self._configuration = configuration
         self._seeking = seeking
         self._states_max = states_max
@@ -327,7 +327,7 @@ class _Exploration:
     def _number(self, cluster: Cluster, worker: WorkerId) -> int:
         return cluster[0][self._positions[worker]]
 
-    def _state(self, cluster: Cluster, worker: WorkerId) -> State:
+    def _state(self, cluster: Cluster, worker: WorkerId) -> ActorState:
         return self._actors[worker].state(self._number(cluster, worker))
 
     def _under_way(self, cluster: Cluster) -> list[tuple[WorkerId, WorkerId, Message]]:

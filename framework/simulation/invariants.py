@@ -34,7 +34,7 @@ from framework.simulation.truth import (
     Census,
     Counts,
     Frontiers,
-    Places,
+    Positions,
     ScopeOnWorker,
     TrueFrontiers,
     add,
@@ -74,7 +74,7 @@ class Invariants:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._census = Census()
-        self._places = Places()
+        self._places = Positions()
         self._implications = TrueFrontiers()
         self._dataflows: dict[int, _Dataflow] = {}
         self._abandoned: set[int] = set()

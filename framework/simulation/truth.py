@@ -134,7 +134,7 @@ class Census:
         return (capability for capability in self._capabilities if capability.held)
 
 
-class Places:
+class Positions:
     """Where inputs, outputs and channels are in the graph, by scope and location."""
 
     def __init__(self) -> None:

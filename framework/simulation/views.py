@@ -1,7 +1,7 @@
 """What must hold in every state of an explored cluster: the claims of `invariants`, from what workers' states show.
 
-A `View` is all that the claims need of one worker, taken once per state of that worker; what is under way is on the
-links. Dataflows here have no nested scopes: those are left to random clusters.
+A `WorkerView` is all that the claims need of one worker, taken once per state of that worker; what is under way is on
+the links. Dataflows here have no nested scopes: those are left to random clusters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from framework.membership.messages import Enlist
 from framework.progress.antichain import Antichain
 from framework.progress.graph import Compiled
 from framework.progress.order import Time
-from framework.simulation.truth import Counts, Places, Pointstamp, ScopeOnWorker, add, add_all, implied
+from framework.simulation.truth import Counts, Pointstamp, Positions, ScopeOnWorker, add, add_all, implied
 from framework.wire.messages import Data, Message, Progress
 from framework.worker.worker import Worker
 
@@ -51,7 +51,7 @@ class ScopeView:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class WorkerView:
     """What one state of a worker shows."""
 
     joining: bool
@@ -63,22 +63,22 @@ class View:
     """Records and capabilities."""
     lent: dict[str, Counts]
     """Capabilities of a joiner that this worker answers for."""
-    places: Places
+    places: Positions
     log: frozenset[tuple[Hashable, int]]
 
 
-NOBODY = View(
-    joining=False, gone=True, running=False, scopes={}, existing={}, lent={}, places=Places(), log=frozenset()
+NOBODY = WorkerView(
+    joining=False, gone=True, running=False, scopes={}, existing={}, lent={}, places=Positions(), log=frozenset()
 )
 """What is to be seen of a worker that is dead."""
 
 
-def look(worker: Worker, capabilities: Iterable[Capability], log: Log) -> View:
+def look(worker: Worker, capabilities: Iterable[Capability], log: Log) -> WorkerView:
     """Take in a worker, between steps."""
     rescaling = worker.rescaling
     existing: dict[str, Counts] = {}
     scopes: dict[str, ScopeView] = {}
-    places = Places()
+    places = Positions()
     for root in worker.dataflows().values():
         scope = ScopeOnWorker(worker.id, root)
         assert not scope.scopes, f"a dataflow with nested scopes, {root.name!r}, cannot be explored"
@@ -96,7 +96,7 @@ def look(worker: Worker, capabilities: Iterable[Capability], log: Log) -> View:
     for operator, port, time in rescaling.member.lent:
         path, location = places.sources[operator, port]
         add(lent.setdefault(path, {}), (location, time), 1)
-    return View(
+    return WorkerView(
         joining=rescaling.joining,
         gone=rescaling.parted,
         running=bool(worker.installed_dataflows()),
@@ -142,7 +142,7 @@ class Claims:
     _safe: set[tuple[str, frozenset[Pointstamp], tuple[Frontier, ...]]] = field(default_factory=set)
     _implied: dict[tuple[str, frozenset[Pointstamp]], list[Antichain[Time]]] = field(default_factory=dict)
 
-    def check(self, views: Mapping[WorkerId, View], under_way: list[UnderWay], settled: bool) -> None:
+    def check(self, views: Mapping[WorkerId, WorkerView], under_way: list[UnderWay], settled: bool) -> None:
         """Raise `Broken` unless all is safe and all accounts add up; and frontiers are exact, if nothing moves."""
         enlisting = {receiver for _, receiver, message in under_way if isinstance(message, Enlist)}
         taking_part = {worker: view for worker, view in views.items() if not view.joining or worker in enlisting}
@@ -163,7 +163,7 @@ class Claims:
                     _check_accounts(path, worker, view.scopes[path], existing, not_told, coming.get(worker, {}))
 
     def _count_under_way(
-        self, path: str, views: Mapping[WorkerId, View], under_way: list[UnderWay], existing: Counts
+        self, path: str, views: Mapping[WorkerId, WorkerView], under_way: list[UnderWay], existing: Counts
     ) -> dict[WorkerId, Counts]:
         places = next(view.places for view in views.values() if path in view.scopes)
         coming: dict[WorkerId, Counts] = {}

@@ -72,7 +72,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class Welcomed:
     """The client is welcome: the connection is a link, on which these bytes came already."""
 
     leftover: bytes
@@ -140,7 +140,7 @@ class ServerHandshake:
 
 
 class ClientHandshake:
-    """The client's side: send `opening`, then feed what comes. After `Joined` it must not be fed again."""
+    """The client's side: send `opening`, then feed what comes. After `Welcomed` it must not be fed again."""
 
     __slots__ = ("_buffer", "_hello", "_nonce", "_proven", "_secret")
 
@@ -157,8 +157,8 @@ class ClientHandshake:
         """What the client says first."""
         return _PREAMBLE + self._nonce
 
-    def receive(self, data: bytes) -> tuple[bytes, Joined | None]:
-        """What to send, and `Joined` once the server has said so.
+    def receive(self, data: bytes) -> tuple[bytes, Welcomed | None]:
+        """What to send, and `Welcomed` once the server has said so.
 
         Raises `PeerRefused` with the server's reason, `SecretMismatch`, or `ProtocolError` for what is not a server.
         """
@@ -171,7 +171,7 @@ class ClientHandshake:
         body, leftover = taken
         match decode_value(body):
             case [True, ""]:
-                return b"", Joined(leftover)
+                return b"", Welcomed(leftover)
             case [False, str(reason)]:
                 raise PeerRefused(reason)
         raise ProtocolError("the verdict is not one")

@@ -58,10 +58,10 @@ class Returned:
     starts: tuple[int, ...]
 
 
-Lending: TypeAlias = Offer | Answer | Placed | Returned
+ShmMessage: TypeAlias = Offer | Answer | Placed | Returned
 
 
-class _Kind:
+class _ShmKind:
     """The first byte of a body; those of `framework.wire.messages` are others."""
 
     OFFER = 6
@@ -70,37 +70,37 @@ class _Kind:
     RETURNED = 9
 
 
-def encode(message: Lending) -> bytes:
+def encode(message: ShmMessage) -> bytes:
     """The body of one frame."""
     match message:
         case Offer(process, descriptor, size, token):
-            return _compose(_Kind.OFFER, process, descriptor, size, token)
+            return _compose(_ShmKind.OFFER, process, descriptor, size, token)
         case Answer(accepted):
-            return _compose(_Kind.ANSWER, accepted)
+            return _compose(_ShmKind.ANSWER, accepted)
         case Placed(start, size):
-            return _compose(_Kind.PLACED, start, size)
+            return _compose(_ShmKind.PLACED, start, size)
         case Returned(read_bytes, starts):
-            return _compose(_Kind.RETURNED, read_bytes, starts)
+            return _compose(_ShmKind.RETURNED, read_bytes, starts)
 
 
-def decode(body: Buffer) -> Lending | None:
+def decode(body: Buffer) -> ShmMessage | None:
     """The message in the body of a frame, None if it is none of these, or `ProtocolError`."""
     kind = body[0] if len(body) else 0
-    if not _Kind.OFFER <= kind <= _Kind.RETURNED:
+    if not _ShmKind.OFFER <= kind <= _ShmKind.RETURNED:
         return None
     match kind, decode_value(body[1:]):
-        case _Kind.OFFER, [process, descriptor, size, bytes(token)]:
+        case _ShmKind.OFFER, [process, descriptor, size, bytes(token)]:
             return Offer(checks.natural(process), checks.natural(descriptor), checks.natural(size), token)
-        case _Kind.ANSWER, [bool(accepted)]:
+        case _ShmKind.ANSWER, [bool(accepted)]:
             return Answer(accepted)
-        case _Kind.PLACED, [start, size]:
+        case _ShmKind.PLACED, [start, size]:
             return Placed(checks.natural(start), checks.natural(size))
-        case _Kind.RETURNED, [read_bytes, list(starts)]:
+        case _ShmKind.RETURNED, [read_bytes, list(starts)]:
             return Returned(checks.natural(read_bytes), tuple(map(checks.natural, starts)))
     raise ProtocolError(f"no message of kind {kind} has such fields")
 
 
-class Blocks:
+class BlockAllocator:
     """Which parts of a piece of memory are in use. The first that is large enough is taken, so that what was returned
     last is mostly taken next, while the processor still has it near."""
 

@@ -10,7 +10,7 @@ from framework.progress.order import Time
 from framework.wire.container import Container
 
 if TYPE_CHECKING:
-    from framework.worker.stepper import Stepping
+    from framework.worker.stepper import Stepper
 
 
 class WorkerChannel:
@@ -18,7 +18,7 @@ class WorkerChannel:
 
     __slots__ = ("_number", "_owner", "_receiver", "_where", "deliver")
 
-    def __init__(self, owner: Stepping, number: int, handle: InputHandle, sender: str) -> None:
+    def __init__(self, owner: Stepper, number: int, handle: InputHandle, sender: str) -> None:
         self._owner = owner
         self._number = number
         self._where = f"operator {sender!r}"

@@ -14,7 +14,7 @@ from framework.wire.messages import Data, Progress
 from framework.worker.switchboard import Switchboard
 
 
-class Installed:
+class Dataflows:
     """What a worker has built, and what of it still runs."""
 
     def __init__(self, events: Events) -> None:

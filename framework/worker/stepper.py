@@ -17,11 +17,11 @@ from framework.progress.subgraph import Change
 from framework.wire.container import Container
 from framework.wire.messages import Abort, Built, Data, Goodbye, Lost, Message, Progress
 from framework.worker.agenda import Agenda
-from framework.worker.dataflows import Installed
+from framework.worker.dataflows import Dataflows
 from framework.worker.transport import Transport
 
 
-class Stepping:
+class Stepper:
     """What of a worker runs its dataflows; a `Worker` is what its program sees."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Stepping:
         self.id = worker
         self.events = Events(worker, clock)
         self.transport = transport
-        self.installed = Installed(self.events)
+        self.installed = Dataflows(self.events)
         self.stepping = False
         self.steps = 0
         self._clock = clock

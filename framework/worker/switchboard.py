@@ -11,7 +11,7 @@ from collections.abc import Callable
 from framework.membership.members import WorkerId
 from framework.wire.messages import Data, Progress
 
-Receiver = Callable[[WorkerId, Data | Progress], None]
+ChannelReceiver = Callable[[WorkerId, Data | Progress], None]
 
 
 class Switchboard:
@@ -19,7 +19,7 @@ class Switchboard:
 
     def __init__(self) -> None:
         self._next = 0
-        self._receivers: dict[int, Receiver] = {}
+        self._receivers: dict[int, ChannelReceiver] = {}
         self._early: dict[int, list[tuple[WorkerId, Data | Progress]]] = {}
 
     def reserve(self) -> int:
@@ -27,7 +27,7 @@ class Switchboard:
         self._next += 1
         return self._next - 1
 
-    def open(self, channel: int, receiver: Receiver) -> None:
+    def open(self, channel: int, receiver: ChannelReceiver) -> None:
         """Hand what comes in for `channel` to `receiver`, and what came early right away."""
         self._receivers[channel] = receiver
         for sender, message in self._early.pop(channel, ()):

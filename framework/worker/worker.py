@@ -1,6 +1,6 @@
 """A worker, as its program sees it: builds dataflows, takes part in the job, joins it late, leaves it early, ends.
 
-Running what was built is `Stepping`'s; who takes part, and the protocols by which that changes, are `Rescaling`'s.
+Running what was built is `Stepper`'s; who takes part, and the protocols by which that changes, are `Rescaling`'s.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from framework.progress.subgraph import ProgressState, Subgraph
 from framework.wire.messages import Abort, Built, Data, Goodbye, Progress
 from framework.worker.channel import WorkerChannel
 from framework.worker.dataflows import fingerprint_of
-from framework.worker.stepper import Stepping
+from framework.worker.stepper import Stepper
 from framework.worker.transport import Traffic, Transport
 
 
-class Worker(Stepping):
+class Worker(Stepper):
     """One thread of a computation."""
 
     def __init__(

@@ -15,10 +15,10 @@ from typing import TypeVar
 
 from framework.progress.order import EPOCH_MAX
 from framework.suggest import hint
-from operators.broker.errors import Refused
+from operators.broker.errors import RequestRefused
 from operators.broker.intake import Intake, Release
-from operators.broker.outbox import Kept, Outbox, Part
-from operators.broker.spill import Depot, Parcel
+from operators.broker.outbox import Kept, Outbox, OutputPart
+from operators.broker.spill import Blob, SpillBuffer
 
 EPOCHS_AHEAD_MAX = 2
 """How many epochs may be under way in the job when a commit is answered."""
@@ -38,14 +38,14 @@ Beat = Callable[[], None]
 
 
 @dataclass(slots=True)
-class Portal:
+class Broker:
     """One job's inputs and outputs."""
 
     wake: Callable[[], None]
     """Has the worker look at `pending`."""
     inputs: Mapping[str, Intake]
     outputs: Mapping[str, Outbox]
-    depot: Depot = field(default_factory=Depot)
+    depot: SpillBuffer = field(default_factory=SpillBuffer)
     _released: deque[Release] = field(default_factory=deque)
     _complete: int = 0
     """Epochs before this one have come through the whole job."""
@@ -143,7 +143,7 @@ class Portal:
                 mark, moved_s = outbox.closed, time.monotonic()
             if outbox.closed < goal and time.monotonic() - moved_s > SETTLE_S:
                 where = ", ".join(f"{name!r} at {intake.epoch}" for name, intake in self.inputs.items())
-                raise Refused(
+                raise RequestRefused(
                     f"output {output!r} has stood at epoch {outbox.closed} for {SETTLE_S:g} s; inputs are {where}; "
                     f"one that stays behind holds it back until it goes on or ends"
                 )
@@ -151,12 +151,12 @@ class Portal:
 
         self._wait(settled, beat)
 
-    def parts(self, output: str, start: int, end: int) -> list[Part]:
+    def parts(self, output: str, start: int, end: int) -> list[OutputPart]:
         """What lies between two offsets."""
         with self._changed:
             return self._named(output, self.outputs, "output").parts(start, end)
 
-    def read(self, output: str, epoch: int, first: int, end: int) -> list[Parcel]:
+    def read(self, output: str, epoch: int, first: int, end: int) -> list[Blob]:
         """Some parcels of an epoch."""
         with self._changed:
             return self._named(output, self.outputs, "output").read(epoch, first, end)
@@ -227,7 +227,7 @@ class Portal:
         while True:
             with self._changed:
                 if self._failed is not None:
-                    raise Refused(self._failed)
+                    raise RequestRefused(self._failed)
                 if until():
                     return
                 self._changed.wait(BEAT_S)
@@ -238,9 +238,9 @@ class Portal:
     def _named(self, name: str, known: Mapping[str, R], kind: str) -> R:
         if name not in known:
             listed = ", ".join(map(repr, known)) or "none"
-            raise Refused(f"this job has no {kind} {name!r}; it has {listed}{hint(name, known)}")
+            raise RequestRefused(f"this job has no {kind} {name!r}; it has {listed}{hint(name, known)}")
         return known[name]
 
-    def _drop(self, parcels: Iterable[Parcel]) -> None:
+    def _drop(self, parcels: Iterable[Blob]) -> None:
         for parcel in parcels:
             self.depot.drop(parcel)

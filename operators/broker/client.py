@@ -13,8 +13,8 @@ from framework.membership.members import Address, WorkerId
 from framework.net.connect import Patience, connect_link
 from framework.wire.columns import decode_batch, encode_batch, split_batch
 from framework.wire.handshake import Hello
-from operators.broker.connection import DATA_BYTES_MAX, SILENCE_S, Conversation
-from operators.broker.errors import JobLost, Refused
+from operators.broker.connection import DATA_BYTES_MAX, SILENCE_S, Connection
+from operators.broker.errors import JobLost, RequestRefused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ Pieces = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class BrokerClient:
     """Where a portal is, and what it takes to pass."""
 
     address: Address
@@ -106,7 +106,7 @@ class Gate:
             return _answer(job)
 
     @contextmanager
-    def _conversation(self) -> Iterator[Conversation]:
+    def _conversation(self) -> Iterator[Connection]:
         hello = Hello(0, 0, 0, WorkerId(0), WorkerId(0))
         try:
             patience = Patience(time.monotonic() + CONNECT_S, lambda: False)
@@ -114,26 +114,26 @@ class Gate:
         except (OSError, HailerError) as error:
             host, port = self.address
             raise JobLost(f"the job cannot be reached at {host}:{port} ({error}); has it ended?") from error
-        conversation = Conversation(connection, leftover, silence_s=SILENCE_S)
+        conversation = Connection(connection, leftover, silence_s=SILENCE_S)
         try:
             yield conversation
         finally:
             conversation.close()
 
 
-def _hear(job: Conversation) -> list[Any]:
+def _hear(job: Connection) -> list[Any]:
     """The next message that is not about waiting."""
     while (message := job.hear()) is not None:
         match message:
             case ["wait"]:
                 continue
             case ["refused", str(reason)]:
-                raise Refused(reason)
+                raise RequestRefused(reason)
         return message
     raise JobLost("the job hung up; its own report says why it ended")
 
 
-def _answer(job: Conversation) -> list[Any]:
+def _answer(job: Connection) -> list[Any]:
     match _hear(job):
         case ["done", *answer]:
             return answer
@@ -150,6 +150,6 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[bytes, int]]:
         yield data, len(batch)
         return
     if len(batch) == 1:
-        raise Refused(f"a row of {len(data):,} bytes is more than the {DATA_BYTES_MAX:,} that can be sent")
+        raise RequestRefused(f"a row of {len(data):,} bytes is more than the {DATA_BYTES_MAX:,} that can be sent")
     for half in split_batch(batch):
         yield from _pieces(half)

@@ -22,7 +22,7 @@ DATA_BYTES_MAX = FRAME_BYTES_MAX - 1024
 """How much data fits into a message."""
 
 
-class Conversation:
+class Connection:
     """One end of a connection."""
 
     def __init__(self, connection: socket.socket, leftover: bytes = b"", *, silence_s: float | None) -> None:

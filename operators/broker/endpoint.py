@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from framework.errors import ConfigError
 from framework.suggest import hint
-from operators.broker.client import Gate
+from operators.broker.client import BrokerClient
 from operators.control.client import Client
 from operators.control.errors import JobUnreachable
 
@@ -23,13 +23,13 @@ POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class JobEndpoint:
     """One job, as those who feed and read it see it."""
 
     name: str
     run: str
     """Tells one run of a job from the next."""
-    gate: Gate
+    gate: BrokerClient
     inputs: Mapping[str, pa.Schema | None]
     outputs: Mapping[str, pa.Schema]
 
@@ -42,7 +42,7 @@ class Door:
         return _choose("output", name, self.outputs, self.name)
 
 
-def find_door(directory: Path, job: str | None = None) -> Door:
+def find_endpoint(directory: Path, job: str | None = None) -> JobEndpoint:
     """The job that was started in a directory with `--serve`, the one called `job` if there are several."""
     deadline_s = time.monotonic() + OPEN_S
     while True:
@@ -54,9 +54,11 @@ def find_door(directory: Path, job: str | None = None) -> Door:
             if time.monotonic() > deadline_s:
                 raise
             time.sleep(POLL_S)
-    gate = Gate((told["host"], told["port"]), bytes.fromhex(told["secret"]))
+    gate = BrokerClient((told["host"], told["port"]), bytes.fromhex(told["secret"]))
     inputs = {name: None if text is None else _schema(text) for name, text in told["inputs"].items()}
-    return Door(client.name, told["run"], gate, inputs, {name: _schema(text) for name, text in told["outputs"].items()})
+    return JobEndpoint(
+        client.name, told["run"], gate, inputs, {name: _schema(text) for name, text in told["outputs"].items()}
+    )
 
 
 def _choose(kind: str, name: str | None, known: Mapping[str, object], job: str) -> str:

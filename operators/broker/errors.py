@@ -5,7 +5,7 @@ from __future__ import annotations
 from framework.errors import UserError, WorldError
 
 
-class Refused(UserError):
+class RequestRefused(UserError):
     """The job does not do what it was asked for, and says why. Nothing has changed."""
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from operators.broker.errors import Refused
-from operators.broker.spill import Parcel
+from operators.broker.errors import RequestRefused
+from operators.broker.spill import Blob
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class Attempt:
 
     query: str
     batch: int
-    parcels: list[Parcel] = field(default_factory=list)
+    parcels: list[Blob] = field(default_factory=list)
     rows: int = 0
     complete: bool = False
 
@@ -32,7 +32,7 @@ class Release:
 
     input: str
     epoch: int
-    parcels: Sequence[Parcel]
+    parcels: Sequence[Blob]
     rows: int
     last: bool
     """Whether the input ends with it."""
@@ -45,7 +45,7 @@ class Committed:
     epoch: int
     release: Release | None
     """None if this batch was released before."""
-    dropped: Sequence[Parcel]
+    dropped: Sequence[Blob]
     """What nobody needs any more."""
 
 
@@ -66,7 +66,7 @@ class Intake:
     def open(self, attempt: str, query: str, batch: int) -> bool:
         """Begin to stage; whether it is wanted: not if the batch was released before."""
         if attempt in self.attempts:
-            raise Refused(f"attempt {attempt!r} is being staged already")
+            raise RequestRefused(f"attempt {attempt!r} is being staged already")
         if self._is_past(query, batch):
             return False
         self._check_open()
@@ -74,7 +74,7 @@ class Intake:
         self.attempts[attempt] = Attempt(query, batch)
         return True
 
-    def stage(self, attempt: str, parcel: Parcel, rows: int) -> None:
+    def stage(self, attempt: str, parcel: Blob, rows: int) -> None:
         """Keep a part of an attempt."""
         staged = self.attempts[attempt]
         assert not staged.complete, attempt
@@ -85,10 +85,10 @@ class Intake:
         """All of an attempt has come, which says that it has so many rows."""
         staged = self.attempts[attempt]
         if staged.rows != rows:
-            raise Refused(f"attempt {attempt!r} says that it has {rows} rows, and {staged.rows} have come")
+            raise RequestRefused(f"attempt {attempt!r} says that it has {rows} rows, and {staged.rows} have come")
         staged.complete = True
 
-    def drop(self, attempts: Iterable[str]) -> list[Parcel]:
+    def drop(self, attempts: Iterable[str]) -> list[Blob]:
         """Forget attempts; what they had staged."""
         return [parcel for one in attempts if one in self.attempts for parcel in self.attempts.pop(one).parcels]
 
@@ -135,12 +135,12 @@ class Intake:
 
     def _check_open(self) -> None:
         if self.closed:
-            raise Refused(f"input {self.name!r} has ended, and takes nothing any more")
+            raise RequestRefused(f"input {self.name!r} has ended, and takes nothing any more")
 
     def _check_first(self, query: str, batch: int) -> None:
         if query in self._last or self._skipped.issuperset(range(batch)):
             return
-        raise Refused(
+        raise RequestRefused(
             f"batch {batch} of query {query} came to input {self.name!r}, which has none of its earlier ones: this job "
             f"has begun after them, and its results would lack what they brought; begin the query with a new checkpoint"
         )
@@ -148,11 +148,11 @@ class Intake:
     def _complete(self, attempt: str, query: str, batch: int) -> Attempt:
         staged = self.attempts.get(attempt)
         if staged is None or not staged.complete:
-            raise Refused(
+            raise RequestRefused(
                 f"batch {batch} of query {query} names attempt {attempt!r}, which input {self.name!r} "
                 f"has not received{'' if staged is None else ' in full'}: the job was started again, or the connection "
                 f"broke; start the query again, and it sends the batch again"
             )
         if (staged.query, staged.batch) != (query, batch):
-            raise Refused(f"attempt {attempt!r} was staged for batch {staged.batch} of query {staged.query}")
+            raise RequestRefused(f"attempt {attempt!r} was staged for batch {staged.batch} of query {staged.query}")
         return staged

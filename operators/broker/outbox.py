@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from framework.progress.order import EPOCH_MAX
-from operators.broker.errors import Refused
-from operators.broker.spill import Parcel
+from operators.broker.errors import RequestRefused
+from operators.broker.spill import Blob
 
 PART_BYTES = 8 * 1024 * 1024
 """About how much of an output one task reads."""
@@ -20,12 +20,12 @@ PART_BYTES = 8 * 1024 * 1024
 class Kept:
     """Some rows of an epoch."""
 
-    parcel: Parcel
+    parcel: Blob
     rows: int
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OutputPart:
     """What one task reads."""
 
     pieces: tuple[tuple[int, int, int], ...]
@@ -74,10 +74,10 @@ class Outbox:
             end = epoch + 1
         return end
 
-    def parts(self, start: int, end: int) -> list[Part]:
+    def parts(self, start: int, end: int) -> list[OutputPart]:
         """What lies between two offsets, cut into parts for tasks."""
         self._check(start)
-        parts: list[Part] = []
+        parts: list[OutputPart] = []
         pieces: list[tuple[int, int, int]] = []
         size = 0
         for epoch in sorted(epoch for epoch in self._epochs if start <= epoch < end):
@@ -85,30 +85,32 @@ class Outbox:
             for number, kept in enumerate(self._epochs[epoch]):
                 size += kept.parcel.size
                 if size >= PART_BYTES:
-                    parts.append(Part((*pieces, (epoch, first, number + 1))))
+                    parts.append(OutputPart((*pieces, (epoch, first, number + 1))))
                     pieces, first, size = [], number + 1, 0
             if first < len(self._epochs[epoch]):
                 pieces.append((epoch, first, len(self._epochs[epoch])))
-        return [*parts, Part(tuple(pieces))] if pieces else parts
+        return [*parts, OutputPart(tuple(pieces))] if pieces else parts
 
-    def read(self, epoch: int, first: int, end: int) -> list[Parcel]:
+    def read(self, epoch: int, first: int, end: int) -> list[Blob]:
         """Some parcels of a closed epoch."""
         self._check(epoch)
         if epoch >= self.closed:
-            raise Refused(f"epoch {epoch} of output {self.name!r} is not closed yet")
+            raise RequestRefused(f"epoch {epoch} of output {self.name!r} is not closed yet")
         return [kept.parcel for kept in self._epochs.get(epoch, [])[first:end]]
 
-    def forget(self, end: int) -> list[Parcel]:
+    def forget(self, end: int) -> list[Blob]:
         """Let go of the epochs before `end`; what they had kept."""
         if end > self.closed:
-            raise Refused(f"output {self.name!r} has not come to epoch {end} yet, and cannot forget what lies before")
+            raise RequestRefused(
+                f"output {self.name!r} has not come to epoch {end} yet, and cannot forget what lies before"
+            )
         self.forgotten = max(self.forgotten, end)
         gone = [epoch for epoch in self._epochs if epoch < end]
         return [kept.parcel for epoch in gone for kept in self._epochs.pop(epoch)]
 
     def _check(self, epoch: int) -> None:
         if epoch < self.forgotten:
-            raise Refused(
+            raise RequestRefused(
                 f"epoch {epoch} of output {self.name!r} was read, committed and forgotten; an output has one reading "
                 f"stream, and one that begins anew finds epochs from {self.forgotten} on"
             )

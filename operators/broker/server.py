@@ -16,9 +16,9 @@ from typing import Any
 from framework.errors import ProtocolError
 from framework.net.acceptor import Acceptor
 from framework.wire.handshake import Hello
-from operators.broker.broker import Portal
-from operators.broker.connection import Conversation
-from operators.broker.errors import JobLost, Refused
+from operators.broker.broker import Broker
+from operators.broker.connection import Connection
+from operators.broker.errors import JobLost, RequestRefused
 
 CLIENTS_MAX = 512
 CLOSE_S = 2.0
@@ -26,14 +26,14 @@ CLOSE_S = 2.0
 _log = logging.getLogger("hailer.portal")
 
 
-class Server:
+class BrokerServer:
     """Answers at `address` from `start` to `close`."""
 
-    def __init__(self, portal: Portal, host: str, secret: bytes) -> None:
+    def __init__(self, portal: Broker, host: str, secret: bytes) -> None:
         self._portal = portal
         self._listener = socket.create_server((host, 0), backlog=128)
         self._acceptor = Acceptor(self._listener, secret, admit=self._admit, deliver=self._deliver)
-        self._clients: set[Conversation] = set()
+        self._clients: set[Connection] = set()
         self._answering = 0
         self._changed = threading.Condition()
 
@@ -60,19 +60,19 @@ class Server:
         return "too many are connected; try again later" if len(self._clients) >= CLIENTS_MAX else None
 
     def _deliver(self, hello: Hello, connection: socket.socket) -> None:
-        client = Conversation(connection, silence_s=None)
+        client = Connection(connection, silence_s=None)
         with self._changed:
             self._clients.add(client)
         threading.Thread(target=self._serve, args=(client,), name="portal", daemon=True).start()
 
-    def _serve(self, client: Conversation) -> None:
+    def _serve(self, client: Connection) -> None:
         session = _Session(self._portal, client)
         try:
             while (message := client.hear()) is not None:
                 with self._answers():
                     try:
                         client.say("done", *session.answer(message[0], message[1:]))
-                    except Refused as error:
+                    except RequestRefused as error:
                         session.end()
                         client.say("refused", str(error))
         except (JobLost, ProtocolError) as error:
@@ -98,7 +98,7 @@ class Server:
 class _Session:
     """What one connection is about."""
 
-    def __init__(self, portal: Portal, client: Conversation) -> None:
+    def __init__(self, portal: Broker, client: Connection) -> None:
         self._portal = portal
         self._client = client
         self._staging: tuple[str, str] | None = None
@@ -135,13 +135,15 @@ class _Session:
             return (False,)
         self._staging = input, attempt
         self._client.say("go")
-        refusal: Refused | None = None
+        refusal: RequestRefused | None = None
         while (message := self._client.hear()) is not None:
             match message:
                 case ["batch", bytes(data), int(rows)]:
                     try:
                         self._portal.stage(input, attempt, data, rows)
-                    except Refused as error:  # the client is told when it has sent all: it does not listen before
+                    except (
+                        RequestRefused
+                    ) as error:  # the client is told when it has sent all: it does not listen before
                         refusal = error
                 case ["complete", int(rows)]:
                     if refusal is not None:

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from dataclasses import dataclass, field
 
-from operators.broker.errors import Refused
+from operators.broker.errors import RequestRefused
 
 MEMORY_BYTES = 256 * 1024 * 1024
 DISK_BYTES = 64 * 1024 * 1024 * 1024
@@ -27,7 +27,7 @@ class _Segment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parcel:
+class Blob:
     """A byte string in a depot."""
 
     size: int
@@ -37,7 +37,7 @@ class Parcel:
 
 
 @dataclass(slots=True)
-class Depot:
+class SpillBuffer:
     """Keeps byte strings; any thread may ask."""
 
     memory_bytes_max: int = MEMORY_BYTES
@@ -48,32 +48,32 @@ class Depot:
     _segment: _Segment | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def keep(self, data: bytes) -> Parcel:
-        """Keep a byte string; `Refused` if there is no room for it."""
+    def keep(self, data: bytes) -> Blob:
+        """Keep a byte string; `RequestRefused` if there is no room for it."""
         with self._lock:
             if self.in_memory + len(data) <= self.memory_bytes_max:
                 self.in_memory += len(data)
-                return Parcel(len(data), data)
+                return Blob(len(data), data)
             if self.on_disk + len(data) > self.disk_bytes_max:
-                raise Refused(
+                raise RequestRefused(
                     f"the job holds {self.on_disk:,} bytes on disk that it has not taken in, or that nobody has read; "
                     f"let a stream read its outputs"
                 )
             return self._spill(data)
 
-    def fetch(self, parcel: Parcel) -> bytes:
-        """The byte string; `Refused` if it was dropped meanwhile."""
+    def fetch(self, parcel: Blob) -> bytes:
+        """The byte string; `RequestRefused` if it was dropped meanwhile."""
         if parcel.segment is None:
             assert parcel.data is not None
             return parcel.data
         with self._lock:
             if not parcel.segment.held:
-                raise Refused("what was asked for is not kept any more")
+                raise RequestRefused("what was asked for is not kept any more")
             data = os.pread(parcel.segment.descriptor, parcel.size, parcel.offset)
         assert len(data) == parcel.size, (len(data), parcel)
         return data
 
-    def drop(self, parcel: Parcel) -> None:
+    def drop(self, parcel: Blob) -> None:
         """Let go of a byte string."""
         with self._lock:
             if parcel.segment is None:
@@ -84,7 +84,7 @@ class Depot:
             if not parcel.segment.held and parcel.segment is not self._segment:
                 os.close(parcel.segment.descriptor)
 
-    def _spill(self, data: bytes) -> Parcel:
+    def _spill(self, data: bytes) -> Blob:
         segment = self._segment
         if segment is None or segment.written >= self.segment_bytes:
             if segment is not None and not segment.held:
@@ -97,8 +97,8 @@ class Depot:
             while written < len(data):
                 written += os.pwrite(segment.descriptor, memoryview(data)[written:], offset + written)
         except OSError as error:
-            raise Refused(f"the job cannot write to its temporary directory: {error.strerror}") from error
+            raise RequestRefused(f"the job cannot write to its temporary directory: {error.strerror}") from error
         segment.written += len(data)
         segment.held += 1
         self.on_disk += len(data)
-        return Parcel(len(data), None, segment, offset)
+        return Blob(len(data), None, segment, offset)

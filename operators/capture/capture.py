@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from framework.dataflow.pact import Pipeline
 from framework.progress.order import Time
-from operators.capture.event import EventSink, Messages, Progress
+from operators.capture.event import EventSink, MessagesEvent, ProgressEvent
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -24,7 +24,7 @@ def capture(stream: Stream[T], sink: EventSink, *, name: str = "capture") -> Non
     >>> log = EventLog()
     >>> example(lambda scope: to_stream(scope, ["a", "b"]).capture(log))
     >>> log.events()
-    [Messages(time=0, container=['a', 'b']), Progress(changes=((0, -1),))]
+    [MessagesEvent(time=0, container=['a', 'b']), ProgressEvent(changes=((0, -1),))]
     >>> example(lambda scope: replay(scope, [log]).extract()).rows()
     ['a', 'b']
 
@@ -39,11 +39,11 @@ def capture(stream: Stream[T], sink: EventSink, *, name: str = "capture") -> Non
     def logic() -> None:
         nonlocal frontier
         for capability, container in input:
-            sink.push(Messages(capability.time, container))
+            sink.push(MessagesEvent(capability.time, container))
         before, frontier = frontier, input.frontier.frontier()
         if before != frontier:
             changes = [(time, 1) for time in frontier if time not in before]
             changes += [(time, -1) for time in before if time not in frontier]
-            sink.push(Progress(tuple(changes)))
+            sink.push(ProgressEvent(tuple(changes)))
 
     builder.build(lambda _: logic)

@@ -1,8 +1,8 @@
 """A stream as a sequence of events, and who keeps them.
 
-A captured stream starts with the least time as its frontier. Each `Progress` says how the frontier changed, each
-`Messages` what came at a time; a frontier without times is the end. Whoever applies the events in their order never
-sees a record at a time that the frontier has passed.
+A captured stream starts with the least time as its frontier. Each `ProgressEvent` says how the frontier changed, each
+`MessagesEvent` what came at a time; a frontier without times is the end. Whoever applies the events in their order
+never sees a record at a time that the frontier has passed.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from framework.wire.container import Container
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ProgressEvent:
     """Times entered (+1) or left (-1) the frontier."""
 
     changes: tuple[tuple[Time, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class MessagesEvent:
     """Records came at a time."""
 
     time: Time
     container: Container
 
 
-Event: TypeAlias = Progress | Messages
+Event: TypeAlias = ProgressEvent | MessagesEvent
 
 
 class EventSink(Protocol):

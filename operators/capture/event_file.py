@@ -13,7 +13,7 @@ from pathlib import Path
 from framework.errors import ProtocolError
 from framework.wire import messages
 from framework.wire.framing import FrameReader, frame
-from operators.capture.event import Event, Messages, Progress
+from operators.capture.event import Event, MessagesEvent, ProgressEvent
 from operators.errors import CaptureCorrupt, CaptureTruncated
 
 MARK = b"hailer capture 1\n"
@@ -36,11 +36,11 @@ class EventWriter:
     def push(self, event: Event) -> None:
         """Write one more event; the end of the stream closes the file."""
         match event:
-            case Messages(time, container):
+            case MessagesEvent(time, container):
                 data = messages.Data(0, time, container)
                 for body in messages.encode_whole(data, where=f"the capture into {self._path}"):
                     self._file.write(frame(body))
-            case Progress(changes):
+            case ProgressEvent(changes):
                 batch = tuple((0, time, change) for time, change in changes)
                 self._file.write(frame(messages.encode(messages.Progress(0, self._batches, batch))))
                 self._file.flush()
@@ -126,9 +126,9 @@ class FileCursor:
     def _decode(self, message: messages.Message) -> Event:
         match message:
             case messages.Data(0, time, container):
-                return Messages(time, container)
+                return MessagesEvent(time, container)
             case messages.Progress(0, sequence, changes) if sequence == self._batches:
                 self._batches += 1
                 self._open_times += sum(change for _, _, change in changes)
-                return Progress(tuple((time, change) for _, time, change in changes))
+                return ProgressEvent(tuple((time, change) for _, time, change in changes))
         raise ProtocolError(f"a {type(message).__name__} that no capture writes there")

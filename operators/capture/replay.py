@@ -7,10 +7,10 @@ from typing import Any
 
 from framework.dataflow.capability import Capability
 from framework.dataflow.handle import OutputHandle
-from framework.dataflow.operator import Logic
+from framework.dataflow.operator import OperatorLogic
 from framework.dataflow.scope import Scope
 from framework.progress.order import Time
-from operators.capture.event import EventCursor, EventSource, Messages, Progress
+from operators.capture.event import EventCursor, EventSource, MessagesEvent, ProgressEvent
 from operators.errors import CaptureCorrupt
 from operators.stream import Stream
 
@@ -18,11 +18,12 @@ from operators.stream import Stream
 def replay(scope: Scope, sources: Iterable[EventSource], *, name: str = "replay") -> Stream[Any]:
     """Send what `capture` put into `sources`, at the same times, as far as they have come.
 
-    >>> from operators.capture.event import Messages, Progress
+    >>> from operators.capture.event import MessagesEvent, ProgressEvent
     >>> from operators.capture.event_log import EventLog
     >>> from framework.launch.execute import example
     >>> log = EventLog()
-    >>> for event in Messages(0, ["a"]), Progress(((1, 1), (0, -1))), Messages(1, ["b"]), Progress(((1, -1),)):
+    >>> opens, closes = ProgressEvent(((1, 1), (0, -1))), ProgressEvent(((1, -1),))
+    >>> for event in MessagesEvent(0, ["a"]), opens, MessagesEvent(1, ["b"]), closes:
     ...     log.push(event)
     >>> example(lambda scope: replay(scope, [log]).extract()).by_time()
     {0: ['a'], 1: ['b']}
@@ -35,7 +36,7 @@ def replay(scope: Scope, sources: Iterable[EventSource], *, name: str = "replay"
     output, outlet = builder.output()
     replays: list[_Replay] = []
 
-    def build(capabilities: list[Capability]) -> Logic:
+    def build(capabilities: list[Capability]) -> OperatorLogic:
         with capabilities[0] as capability:
             for source in sources if capability.held else ():
                 cursor = source.open(builder.activator.activate_from_thread)
@@ -73,11 +74,11 @@ class _Replay:
         while self._held:
             event = self._cursor.next_event()
             match event:
-                case Messages(time, container):
+                case MessagesEvent(time, container):
                     with self._capability_at(time) as capability:
                         output.session(capability).give_container(container)
                     return True
-                case Progress(changes):
+                case ProgressEvent(changes):
                     self._move(changes)
                 case None:
                     if self._cursor.ended:

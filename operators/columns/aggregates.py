@@ -130,9 +130,9 @@ def approx_distinct(column: str, error: float = 0.05) -> Aggregate:
     return Aggregate(
         column,
         (_whole, _whole, lambda _: registers),
-        (f"a, b = noted(c, v, {bits}, a, b)",),
-        (f"a, b = merged(c, c2, {bits}, a, b)",),
-        f"estimated({bits}, a, b)",
+        (f"a, b = hll_add(c, v, {bits}, a, b)",),
+        (f"a, b = hll_merge(c, c2, {bits}, a, b)",),
+        f"hll_estimate({bits}, a, b)",
         _whole,
         of="hashes",
         is_count=True,

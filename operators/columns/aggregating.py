@@ -1,6 +1,6 @@
 """Aggregates compiled for columns: they are kept in whatever table they are given, and their results taken from it.
 
-What is compiled knows nothing of epochs: which entries of a table have changed in one is in its `Changes`.
+What is compiled knows nothing of epochs: which entries of a table have changed in one is in its `DirtyEntries`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from routing.bins import Bins
 from routing.columns.compiled import compiling
 from routing.columns.keys import RESERVED, KeyColumn, KeyColumns, Keys, nulls_of, sealed
 from routing.columns.memory import Array, empty
-from routing.columns.table.dirty_entries import Changes
+from routing.columns.table.dirty_entries import DirtyEntries
 from routing.columns.table.table import Table
-from routing.columns.take import decoded
+from routing.columns.take import decode
 
 _NOT_ANEW = np.zeros(0, np.int64)
 _NO_NULLS = sealed(np.zeros(0, np.bool_))
 
 
-_UNNOTED = Changes(serial=0, room=0)
+_UNNOTED = DirtyEntries(serial=0, room=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class UpdateLoop:
     """A compiled loop, and what it is given of a batch."""
 
     function: Any
@@ -72,7 +72,7 @@ class Loop:
         return stopped
 
 
-def go_through(batch: pa.RecordBatch, loop: Loop, table: Table, changes: Changes) -> None:
+def go_through(batch: pa.RecordBatch, loop: UpdateLoop, table: Table, changes: DirtyEntries) -> None:
     """Have a loop go through a batch, with more room wherever it stops for want of it."""
     progress, first, serial = np.array([0, changes.count]), 0, changes.serial
     try:
@@ -128,7 +128,7 @@ class CompiledAggregates:
             tuple(nulls_of(column) if column.null_count else _NO_NULLS for column in columns),
         )
 
-    def note(self, table: Table, records: Records, changes: Changes | None) -> None:
+    def note(self, table: Table, records: Records, changes: DirtyEntries | None) -> None:
         """Apply records to `table`; what changes is noted, if somebody wants to know."""
         self._apply(table, records, (), changes or _UNNOTED)
 
@@ -137,7 +137,7 @@ class CompiledAggregates:
         batch = records.batch
         outs = self._room(len(batch), [len(mask) > 0 for mask in records.nulls])
         self._apply(table, records, outs, _UNNOTED)
-        keyed = [decoded(batch.column(column.name), column.type) for column in self._key.columns]
+        keyed = [decode(batch.column(column.name), column.type) for column in self._key.columns]
         return pa.RecordBatch.from_arrays([*keyed, *self._arrays(outs)], schema=self.output)
 
     def results(self, table: Table, entries: Array) -> list[pa.Array]:
@@ -146,11 +146,11 @@ class CompiledAggregates:
         self._module.results(table.view(), entries, outs)
         return [*self._key.restored(*table.gather(entries)), *self._arrays(outs)]
 
-    def loop(self, records: Records, outs: tuple[Array, ...] = ()) -> Loop:
+    def loop(self, records: Records, outs: tuple[Array, ...] = ()) -> UpdateLoop:
         """What goes through records."""
-        return Loop(self._module.apply, records.keys, (*records.values, *records.nulls), outs)
+        return UpdateLoop(self._module.apply, records.keys, (*records.values, *records.nulls), outs)
 
-    def _apply(self, table: Table, records: Records, outs: tuple[Array, ...], changes: Changes) -> None:
+    def _apply(self, table: Table, records: Records, outs: tuple[Array, ...], changes: DirtyEntries) -> None:
         go_through(records.batch, self.loop(records, outs), table, changes)
 
     def _room(self, rows: int, some_null: Sequence[bool]) -> tuple[Array, ...]:
@@ -178,7 +178,7 @@ class CompiledAggregates:
         if self._combined.per_record:
             self.each(table, records)
         else:
-            self.note(table, records, Changes())
+            self.note(table, records, DirtyEntries())
             self.results(table, np.zeros(0, np.int64))
 
 

@@ -150,7 +150,9 @@ class Combined:
 
     @property
     def _imports(self) -> str:
-        return f"from {casts.__name__} import added\nfrom {hyperloglog.__name__} import estimated, merged, noted\n"
+        return (
+            f"from {casts.__name__} import added\nfrom {hyperloglog.__name__} import hll_add, hll_estimate, hll_merge\n"
+        )
 
     @property
     def _initial(self) -> str:

@@ -51,7 +51,7 @@ def partition(columns: Columns, count: int, route: Route, *, name: str = "partit
     [[0, 2, 4], [1, 3]]
     """
     from operators.columns.stream import Columns
-    from routing.columns.partition import divided_by
+    from routing.columns.partition import divide_by
 
     if count < 1:
         raise GraphError(f"operator {name!r} splits a stream into at least 1, not into {count}")
@@ -68,7 +68,7 @@ def partition(columns: Columns, count: int, route: Route, *, name: str = "partit
                 raise RouteOutOfRange(
                     f"operator {name!r} has outputs 0 to {count - 1}, and its route gave {parts[wrong[0]]} for {row!r}"
                 )
-            for (output, _), part in zip(ports, divided_by(batch, parts, count), strict=True):
+            for (output, _), part in zip(ports, divide_by(batch, parts, count), strict=True):
                 output.session(capability).give_container(part)
 
     builder.build(lambda _: logic, notify=False)

@@ -14,14 +14,14 @@ from numba.core.errors import NumbaError
 from operators.columns.errors import FoldNotCompiled, ValueUnfit
 from operators.columns.loop import Field, Shape, is_number, numbers
 from operators.columns.module_cache import is_new, load
-from operators.columns.rewriting import MARK, Rewriter, Rewritten, Source
+from operators.columns.rewriting import MARK, FoldSource, Rewriter, Rewritten
 from operators.error_context import blame
 from routing.bins import Bins
 from routing.columns.compiled import compiling
 from routing.columns.keys import KeyColumns, Keys, sealed
 from routing.columns.memory import Array, empty
 from routing.columns.table.table import Table
-from routing.columns.take import decoded, gathered
+from routing.columns.take import decode, take
 
 GIVEN_MIN = 1024
 """How many keys of an epoch there is room for at first."""
@@ -54,7 +54,7 @@ class CompiledFold:
         """
         self._initial = tuple(field.dtype(value) for field, value in zip(state, initial, strict=True))
         with compiling:
-            self._source = None if isinstance(function, Rewritten) else Source.of(function)
+            self._source = None if isinstance(function, Rewritten) else FoldSource.of(function)
             if self._source is not None:
                 casts = [Field(field.name, field.type).cast if is_number(field.type) else "" for field in output]
                 function = Rewriter(self._source, [field.cast for field in state], casts, len(key.columns)).rewrite()
@@ -181,7 +181,7 @@ class CompiledFold:
                 arrays.append(_column(next(stored), count, kind))
             else:
                 column = batch.column(echo)
-                arrays.append(decoded(column if taken is None else gathered(column, taken), kind))
+                arrays.append(decode(column if taken is None else take(column, taken), kind))
         return pa.RecordBatch.from_arrays(arrays, schema=self._shape.output)
 
     def _empty(self) -> pa.RecordBatch:

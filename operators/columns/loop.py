@@ -20,7 +20,7 @@ _HEADER = f"""\
 import numpy as np
 from {casts.__name__} import as_bool, as_float64, as_int64
 from {compiled.__name__} import inlined, kernel
-from {entries.__name__} import bin_of, find_or_insert, places, remove
+from {entries.__name__} import bin_of, entry_addresses, find_or_insert, remove
 from {probe.__name__} import AHEAD, addresses, candidate, is_entry_of, is_far, look_ahead, prefetch_slot
 from {layout.__name__} import NONE, NULL_SIZE, PAD, STATE, WIDTH
 from {memory.__name__} import address_of, load_f64, load_i64, store
@@ -32,7 +32,7 @@ _LOOP = """
 @kernel
 def {name}(view, first, keys, parts, values, initial, outs, rows, given, serial, progress):
     hashes, offsets, data, nulls, codes, known = keys
-    where, table, begin = addresses(view, data), places(view), address_of(data)
+    where, table, begin = addresses(view, data), entry_addresses(view), address_of(data)
     states, stride = address_of(view.entries) + 8 * (PAD + STATE), 8 * view.meta[WIDTH]
     some_null, coded = len(nulls) > 0, len(codes) > 0
     far, end = is_far(view) and not coded, len(codes) if coded else len(hashes)

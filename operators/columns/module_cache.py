@@ -61,7 +61,7 @@ def load_kernels() -> None:
     from operators.columns.loop import numbers
     from operators.columns.rewriting import Rewritten
     from operators.columns.split_words import split_words
-    from routing.columns.dictionary import Encoder
+    from routing.columns.dictionary import DictionaryEncoder
     from routing.columns.keys import KeyColumns
     from routing.columns.partition import warm_up
 
@@ -69,7 +69,7 @@ def load_kernels() -> None:
     words = split_words("line")(lines)
     key = KeyColumns.of(words.schema, "word", "a first use")
     warm_up(key)
-    Encoder.of(key)
+    DictionaryEncoder.of(key)
     text = "@inlined\ndef fold(key, value, state):\n    return 1, True, (state,), (None,)\n"
     state = numbers(pa.schema({"total": pa.int64()}), "state")
     fold = Rewritten(text, {0: 0}, outputs_max=1, always_one=True, reads_key=False)

@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from operators.columns.aggregating import CompiledAggregates, Loop, go_through
+from operators.columns.aggregating import CompiledAggregates, UpdateLoop, go_through
 from operators.columns.combining import Combined
 from operators.columns.module_cache import load
 from routing.bins import Bins
-from routing.columns.adaptive import Worth
+from routing.columns.adaptive import CombineHeuristic
 from routing.columns.compiled import compiling, kernel
-from routing.columns.dictionary import Encoder
+from routing.columns.dictionary import DictionaryEncoder
 from routing.columns.keys import HASHES, RESERVED, KeyColumns, Keys, sealed
 from routing.columns.memory import Array, address_of, empty, load_u64, store
 from routing.columns.partition import WHOLE
 from routing.columns.state import words_of_column
-from routing.columns.table.dirty_entries import Changes
+from routing.columns.table.dirty_entries import DirtyEntries
 from routing.columns.table.layout import PAD, STATE, WIDTH, words_in
 from routing.columns.table.table import Table
-from routing.columns.take import gathered
+from routing.columns.take import take
 
 STATES = RESERVED + "states"
 """A column of partial states, which no batch of records has."""
@@ -49,7 +49,7 @@ class Partials:
     """Partial states of some aggregates: made of batches before they are sent, and merged where they arrive."""
 
     def __init__(
-        self, combined: Combined, compiled: CompiledAggregates, key: KeyColumns, worth: Worth | None = None
+        self, combined: Combined, compiled: CompiledAggregates, key: KeyColumns, worth: CombineHeuristic | None = None
     ) -> None:
         """What is worth it follows from how large states and records are, unless it is told."""
         self._compiled = compiled
@@ -58,10 +58,12 @@ class Partials:
         states = pa.field(STATES, pa.binary(8 * self._words))
         self._schema = pa.schema([*key.schema, states, pa.field(HASHES, pa.uint64())])
         as_they_are = combined.schema.append(self._schema.field(HASHES))
-        self._worth = worth or Worth(SHARE_MAX * min(1, _words_per_row(as_they_are) / _words_per_row(self._schema)))
+        self._worth = worth or CombineHeuristic(
+            SHARE_MAX * min(1, _words_per_row(as_they_are) / _words_per_row(self._schema))
+        )
         self._table = Table(Bins(1), combined.state_words)
         self._serial = 0
-        self._encoder = Encoder.of(key)
+        self._encoder = DictionaryEncoder.of(key)
         with compiling:
             self._module: Any = load(combined.merging())
             self._warm_up()
@@ -93,10 +95,10 @@ class Partials:
         """Whether a batch has partial states, rather than records."""
         return STATES in batch.schema.names
 
-    def merge(self, table: Table, batch: pa.RecordBatch, keys: Keys, changes: Changes) -> None:
+    def merge(self, table: Table, batch: pa.RecordBatch, keys: Keys, changes: DirtyEntries) -> None:
         """Merge partial states into `table`; what changes is noted."""
         states = sealed(words_of_column(batch.column(STATES)).reshape(-1))
-        go_through(batch, Loop(self._module.merge, keys, (states,)), table, changes)
+        go_through(batch, UpdateLoop(self._module.merge, keys, (states,)), table, changes)
 
     def _keys(self, batch: pa.RecordBatch) -> Keys:
         """The keys of a batch; each of them once, if they are strings that recur."""
@@ -118,7 +120,7 @@ class Partials:
         entries, rows = attempt.entries, attempt.rows
         states = empty(len(entries) * self._words, np.uint64)
         _take_states(self._table.view(), entries, self._words, states)
-        columns = [gathered(batch.column(name), rows) for name in self._key.names]
+        columns = [take(batch.column(name), rows) for name in self._key.names]
         kind = self._schema.field(STATES).type
         columns.append(pa.Array.from_buffers(kind, len(entries), [None, pa.py_buffer(states)]))
         columns.append(pa.array(keys.hashes_at(rows)))
@@ -131,8 +133,8 @@ class Partials:
         keys, attempt = self._key.keys(batch), _Attempt(self._compiled, self._table, serial=1, keys_max=1)
         assert attempt.go_on(batch, keys, 1)
         made = self._partials(batch, keys, attempt)
-        self.merge(Table(Bins(1), self._table.state_words), made, self._key.keys(made), Changes())
-        gathered(pa.array([""]), attempt.rows)  # which Arrow does for the null that was tried
+        self.merge(Table(Bins(1), self._table.state_words), made, self._key.keys(made), DirtyEntries())
+        take(pa.array([""]), attempt.rows)  # which Arrow does for the null that was tried
         self._table.close()
 
 

@@ -39,7 +39,7 @@ _CONSTANTS = (bool, int, float, str, bytes, type(None))
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FoldSource:
     """Where a function stands."""
 
     function: Callable[..., Any]
@@ -48,7 +48,7 @@ class Source:
     tree: ast.FunctionDef
 
     @staticmethod
-    def of(function: Any) -> Source:
+    def of(function: Any) -> FoldSource:
         """The source of a function that was written with `def`."""
         name = getattr(function, "__name__", repr(function))
         if not isinstance(function, types.FunctionType) or name == "<lambda>":
@@ -65,7 +65,7 @@ class Source:
         module = ast.parse(textwrap.dedent("".join(lines)))
         [tree] = module.body
         assert isinstance(tree, ast.FunctionDef), tree
-        return Source(function, inspect.getsourcefile(function) or "?", first, tree)
+        return FoldSource(function, inspect.getsourcefile(function) or "?", first, tree)
 
     def refuse(self, node: ast.AST | int, reason: str) -> FoldNotCompiled:
         """Say which line cannot be compiled, and why."""
@@ -101,7 +101,7 @@ class Rewritten:
 class Rewriter:
     """Turns one fold into source; once."""
 
-    source: Source
+    source: FoldSource
     states: Sequence[str]
     """What makes a value one of each column of the state: names of functions."""
     outputs: Sequence[str]
@@ -344,7 +344,7 @@ def _place(function: Any) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}: {line}\n  "
 
 
-def referred(source: Source) -> dict[str, Any]:
+def referred(source: FoldSource) -> dict[str, Any]:
     """What the names that a function does not define itself stand for."""
     function = source.function
     assert isinstance(function, types.FunctionType), function
@@ -369,7 +369,7 @@ def _annotations(tree: ast.FunctionDef) -> list[ast.expr]:
     return [one for one in (tree.returns, *(argument.annotation for argument in arguments)) if one is not None]
 
 
-def surroundings(source: Source, seen: dict[str, Any] | None = None) -> str:
+def surroundings(source: FoldSource, seen: dict[str, Any] | None = None) -> str:
     """The source of what a function refers to: constants, modules, and functions that are compiled along with it."""
     seen = {} if seen is None else seen
     text = ""
@@ -388,7 +388,7 @@ def surroundings(source: Source, seen: dict[str, Any] | None = None) -> str:
         elif isinstance(value, types.BuiltinFunctionType) and value.__module__ == "math":
             text += f"from math import {value.__name__} as {name}\n"
         elif isinstance(value, types.FunctionType):
-            helper = Source.of(value)
+            helper = FoldSource.of(value)
             text += surroundings(helper, seen)
             helper.tree.decorator_list = [ast.Name("inlined", ast.Load())]
             helper.tree.returns = None
@@ -405,7 +405,7 @@ def surroundings(source: Source, seen: dict[str, Any] | None = None) -> str:
     return text
 
 
-def _line_of(source: Source, name: str) -> int:
+def _line_of(source: FoldSource, name: str) -> int:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Name) and node.id == name:
             return node.lineno

@@ -73,7 +73,7 @@ def sliding_window(
     """
     from operators.columns.aggregating import CompiledAggregates
     from operators.columns.combining import Combined
-    from operators.columns.window_slices import Spans
+    from operators.columns.window_slices import WindowSlices
     from operators.columns.windowing import END, PANE, START, EventTime, Timing, Windowing
     from routing.columns.keys import KeyColumns, check_columns
     from routing.columns.pact import ColumnKey
@@ -97,7 +97,7 @@ def sliding_window(
     compiled = CompiledAggregates(
         combined, keys, tell=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}")
     )
-    timing = Timing(Spans(length, step, offset), clock, lateness, early is not None)
+    timing = Timing(WindowSlices(length, step, offset), clock, lateness, early is not None)
     outlet = place_keyed(
         [(columns.outlet, ColumnKey(keys))],
         lambda: Windowing(compiled, keys, time, timing, (columns.schema, results, late), Bins(options.bins)),

@@ -75,14 +75,14 @@ class _Running:
 
     def __init__(self, compiled: CompiledAggregates, partials: Partials | None) -> None:
         """With partial states, which come instead of records or between them, results come per epoch."""
-        from routing.columns.table.dirty_entries import Changes
+        from routing.columns.table.dirty_entries import DirtyEntries
 
         self.per_epoch = partials is not None
         self.output = compiled.output
         self.state_words = compiled.state_words
         self._compiled = compiled
         self._partials = partials
-        self._changes = Changes()
+        self._changes = DirtyEntries()
         self._nothing = pa.RecordBatch.from_pylist([], schema=compiled.output)
 
     @property

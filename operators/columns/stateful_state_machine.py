@@ -16,7 +16,7 @@ from routing.options import BinOptions
 from routing.router_operator import Combine
 from routing.state.memory import MemoryStore
 from routing.state.rocks import RocksMaker
-from routing.state.timers import Pending
+from routing.state.timers import PendingTimers
 
 if TYPE_CHECKING:
     from operators.columns.stream import Columns
@@ -155,7 +155,7 @@ def place_fold(
         )
     outlet = place_keyed(
         [(columns.outlet, ColumnKey(key, combine, dictionaries=True))],
-        lambda: StateMachine(fold, key, state, options),
+        lambda: CompiledStateMachine(fold, key, state, options),
         control=control,
         options=options,
         name=name,
@@ -163,21 +163,21 @@ def place_fold(
     return Columns(outlet, fold.output)
 
 
-class StateMachine:
+class CompiledStateMachine:
     """A compiled fold as the logic of a host."""
 
     def __init__(self, fold: Folding, key: KeyColumns, state: pa.Schema, options: BinOptions) -> None:
-        from routing.columns.state import TableShelf
+        from routing.columns.state import TableState
         from routing.columns.table.table import Table
 
         bins = Bins(options.bins)
-        self.pending = Pending()
+        self.pending = PendingTimers()
         self._table = Table(bins, fold.state_words)
         self._tiered: TieredTable | None = None
         if isinstance(options.store, RocksMaker):
             self._tiered = tiered(self._table, bins, fold, key, options.store)
-        self.shelf = TableShelf(self._tiered or self._table, key, state, self.pending)
-        TableShelf.warm_up(key, state)
+        self.bin_state = TableState(self._tiered or self._table, key, state, self.pending)
+        TableState.warm_up(key, state)
         self._fold = fold
         self._key = key
 
@@ -190,7 +190,7 @@ class StateMachine:
         outputs = [self._apply_tiered(self._tiered, part) for part in self._tiered.parts(rows)]
         return outputs[0] if len(outputs) == 1 else pa.concat_batches(outputs)
 
-    def call_up(self, time: int) -> pa.RecordBatch:
+    def on_due(self, time: int) -> pa.RecordBatch:
         """An epoch is complete; before any bin moves at a later one."""
         self.pending.due(time)
         outputs = self._fold.finish_epoch(self._table)

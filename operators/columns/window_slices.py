@@ -1,8 +1,8 @@
 """Which rows of a batch are in which windows: found for all of them together, by compiled code.
 
 Event time is cut where the windows that an event is in change: at each start, and, if the step does not divide the
-length, where the window that began first ends. The rows between two cuts are a `Span`, and go to the same windows.
-"""
+length, where the window that began first ends. The rows between two cuts are a `WindowSlice`, and go to the same
+windows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVENT_TIME_MAX = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class WindowSlice:
     """Rows that are in the same windows: from `first` to just before `end`, and the starts of the windows."""
 
     first: int
@@ -34,14 +34,14 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class WindowSlices:
     """Windows of `length` that start every `step`, at `offset` and whole steps from there."""
 
     length: int
     step: int
     offset: int
 
-    def divided(self, times: Array) -> tuple[Array | None, list[Span]]:
+    def divided(self, times: Array) -> tuple[Array | None, list[WindowSlice]]:
         """The order in which the rows of a span are together, or None if there is one only; and the spans."""
         if not len(times):
             return None, []
@@ -51,7 +51,7 @@ class Spans:
                 raise ValueUnfit(f"event time {one} is too far from 0: there is room for windows up to 62 bits")
         low, high = self._number(lowest), self._number(highest)
         if low == high:
-            return None, [Span(0, len(times), self._starts(low))]
+            return None, [WindowSlice(0, len(times), self._starts(low))]
         count = high - low + 1
         numbers = np.empty(len(times), np.int64)
         _number_all(times, self.offset, self.step, self._rest, low, numbers)
@@ -62,7 +62,7 @@ class Spans:
         ends, order = np.zeros(len(found) + 1, np.int64), np.empty(len(times), np.int64)
         _deal(sealed(numbers), ends, order)
         spans = [
-            Span(int(first), int(end), self._starts(low + int(found[index])))
+            WindowSlice(int(first), int(end), self._starts(low + int(found[index])))
             for index, (first, end) in enumerate(pairwise(ends))
             if first < end
         ]

@@ -15,15 +15,15 @@ import pyarrow as pa
 from framework.errors import GraphError
 from operators.columns.aggregating import CompiledAggregates, Records
 from operators.columns.errors import ValueUnfit
-from operators.columns.window_slices import Span, Spans
+from operators.columns.window_slices import WindowSlice, WindowSlices
 from operators.stateful.windows.aligned import pane_of
 from operators.stateful.windows.clock import Clock
 from routing.bins import BinId, Bins
 from routing.columns.keys import HASHES, KeyColumns, sealed
 from routing.columns.memory import Array
-from routing.columns.take import gathered
-from routing.columns.window_state import WindowShelf
-from routing.state.timers import Pending
+from routing.columns.take import take
+from routing.columns.window_state import WindowState
+from routing.state.timers import PendingTimers
 
 START, END, PANE = "start", "end", "pane"
 
@@ -79,7 +79,7 @@ class EventTime:
 class Timing:
     """Which windows there are, and when they close."""
 
-    spans: Spans
+    spans: WindowSlices
     clock: Clock
     lateness: int
     early: bool
@@ -106,8 +106,8 @@ class Windowing:
         bins: Bins,
     ) -> None:
         """The schemas are those of records, of results, and of late records."""
-        self.pending = Pending(once=True)
-        self.shelf = WindowShelf(bins, compiled.state_words, key, compiled.state, self.pending)
+        self.pending = PendingTimers(once=True)
+        self.bin_state = WindowState(bins, compiled.state_words, key, compiled.state, self.pending)
         self._compiled = compiled
         self._key = key
         self._event_time = event_time
@@ -132,14 +132,14 @@ class Windowing:
                     self._add(time, start, some)
         return pa.concat_batches(late) if late else pa.RecordBatch.from_pylist([], schema=self._late)
 
-    def call_up(self, time: int) -> pa.RecordBatch:
+    def on_due(self, time: int) -> pa.RecordBatch:
         """An epoch is complete: close windows, correct closed ones, tell of open ones, forget."""
         starts = {start for _, items in self.pending.due(time) for start in items}
         given = [self._given(time, start) for start in sorted(starts)]
         return pa.concat_batches(given)
 
     def _add(self, time: int, start: int, records: Records) -> None:
-        window, closed_at = self.shelf.window(start), self._timing.closed_at(start)
+        window, closed_at = self.bin_state.window(start), self._timing.closed_at(start)
         # At the end of the epoch in which it closes all of it is given, whatever has changed.
         noted = time > closed_at or (self._timing.early and time < closed_at)
         self._compiled.note(window.table, records, window.changes if noted else None)
@@ -152,18 +152,18 @@ class Windowing:
 
     def _given(self, time: int, start: int) -> pa.RecordBatch:
         """What a window gives at the end of an epoch."""
-        window, closed_at = self.shelf.window(start), self._timing.closed_at(start)
+        window, closed_at = self.bin_state.window(start), self._timing.closed_at(start)
         changed = window.changes.take()
         entries = window.table.entries() if time == closed_at else changed
         columns = self._compiled.results(window.table, entries)
         keys, pane = len(self._key.columns), pane_of(time, closed_at).value
         if time == self._timing.forgotten_at(start):
-            self.shelf.forget(start)
+            self.bin_state.forget(start)
         borders = self._borders(start, len(entries))
         arrays = [*columns[:keys], *borders, *columns[keys:], pa.repeat(pa.scalar(pane), len(entries))]
         return pa.RecordBatch.from_arrays(arrays, schema=self._results)
 
-    def _missed(self, rows: pa.RecordBatch, order: Array | None, span: Span, start: int) -> pa.RecordBatch:
+    def _missed(self, rows: pa.RecordBatch, order: Array | None, span: WindowSlice, start: int) -> pa.RecordBatch:
         """The records of a span, with the window that they came too late for."""
         missed = _taken(rows.select(self._schema.names), None if order is None else order[span.first : span.end])
         return pa.RecordBatch.from_arrays([*missed.columns, *self._borders(start, len(missed))], schema=self._late)
@@ -176,4 +176,4 @@ class Windowing:
 def _taken(batch: pa.RecordBatch, rows: Array | None) -> pa.RecordBatch:
     if rows is None:
         return batch
-    return pa.RecordBatch.from_arrays([gathered(column, rows) for column in batch.columns], schema=batch.schema)
+    return pa.RecordBatch.from_arrays([take(column, rows) for column in batch.columns], schema=batch.schema)

@@ -78,7 +78,7 @@ class _Server(ThreadingHTTPServer):
         return {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
 
 
-class _Refused(Exception):
+class _BadCall(Exception):
     def __init__(self, status: HTTPStatus, error: str) -> None:
         super().__init__(error)
         self.status = status
@@ -115,10 +115,10 @@ class _Handler(BaseHTTPRequestHandler):
             name = url.path.strip("/")
             if name not in handlers:
                 known = ", ".join(f"/{other}" for other in handlers)
-                raise _Refused(HTTPStatus.NOT_FOUND, f"there is no {self.command} /{name}; there are {known}")
+                raise _BadCall(HTTPStatus.NOT_FOUND, f"there is no {self.command} /{name}; there are {known}")
             arguments = dict(parse_qsl(url.query)) if self.command == "GET" else body
             self._reply(HTTPStatus.OK, handlers[name](arguments))
-        except _Refused as refused:
+        except _BadCall as refused:
             self.close_connection = True  # what else is on the connection cannot be told apart
             self._reply(refused.status, {"error": str(refused)})
         except UserError as error:
@@ -132,10 +132,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check_caller(self) -> None:
         if self.headers.get("Host", "") not in self.server.hosts:
-            raise _Refused(HTTPStatus.FORBIDDEN, "this endpoint is called by its address; use http://127.0.0.1:PORT")
+            raise _BadCall(HTTPStatus.FORBIDDEN, "this endpoint is called by its address; use http://127.0.0.1:PORT")
         shown = self.headers.get("Authorization", "").encode("utf-8", "replace")
         if not hmac.compare_digest(shown, f"Bearer {self.server.token}".encode()):
-            raise _Refused(
+            raise _BadCall(
                 HTTPStatus.UNAUTHORIZED,
                 "the job's token is missing or wrong; send `Authorization: Bearer` with what .hailer/JOB/token holds",
             )
@@ -145,15 +145,15 @@ class _Handler(BaseHTTPRequestHandler):
             return {}
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit():
-            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "send a Content-Length and a JSON object")
+            raise _BadCall(HTTPStatus.LENGTH_REQUIRED, "send a Content-Length and a JSON object")
         if int(length) > BODY_BYTES_MAX:
-            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {BODY_BYTES_MAX} bytes")
+            raise _BadCall(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {BODY_BYTES_MAX} bytes")
         try:
             body = json.loads(self.rfile.read(int(length)) or b"{}")
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
-            raise _Refused(HTTPStatus.BAD_REQUEST, "the body is not a JSON object")
+            raise _BadCall(HTTPStatus.BAD_REQUEST, "the body is not a JSON object")
         return body
 
     def _reply(self, status: HTTPStatus, answer: Any) -> None:

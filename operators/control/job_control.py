@@ -14,15 +14,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from framework.launch.control_protocol import Workforce
+from framework.launch.control_protocol import Processes
 from framework.launch.signals import Stop
 from framework.membership.members import WorkerId
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
 from operators.control.admin import Admin
 from operators.control.errors import BadRequest, RunDirectoryUnusable
-from operators.control.job_service import Overseer
-from operators.control.plan_driver import Commander, Served, Steering
+from operators.control.job_service import JobService
+from operators.control.plan_driver import Commander, PlanDriver, Served
 from operators.control.rescale_watch import RescaleWatch, check_may_leave, check_rescalable, share
 from operators.control.run_directory import claim
 from operators.control.terminal import Terminal, columns, progress_line
@@ -41,10 +41,10 @@ class JobControl:
         self._job = job
         self._directory = directory
         self._terminal = Terminal(prefix=prefix)
-        self.overseer: Overseer | None = None
+        self.overseer: JobService | None = None
         """Answers for the job, in the process that supervises it, while it runs."""
         self._meters: dict[WorkerId, Meter] = {}
-        self._steerings: dict[WorkerId, Steering] = {}
+        self._steerings: dict[WorkerId, PlanDriver] = {}
         self._commanders: dict[WorkerId, Commander] = {}
         self._watches: dict[WorkerId, RescaleWatch] = {}
 
@@ -52,7 +52,7 @@ class JobControl:
 
     def attach(self, commander: Commander) -> None:
         """Let the commands of a job's dataflow go through here; which worker sends them may change."""
-        self._steerings[commander.worker.id] = Steering(commander)
+        self._steerings[commander.worker.id] = PlanDriver(commander)
         self._commanders[commander.worker.id] = commander
 
     def answer(self, worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
@@ -125,10 +125,10 @@ class JobControl:
         return self._terminal.outputs(workers, alone=alone)
 
     @contextmanager
-    def overseeing(self, workforce: Workforce, stop: Stop) -> Iterator[None]:
+    def overseeing(self, workforce: Processes, stop: Stop) -> Iterator[None]:
         """Serve the admin endpoint and show progress."""
         self._terminal.on_gone(lambda: stop.request("whoever read the output has gone"))
-        overseer = Overseer(self._job, workforce)
+        overseer = JobService(self._job, workforce)
         with ExitStack() as stack:
             stack.callback(self._terminal.close)
             self._open_admin(overseer, stack)
@@ -137,7 +137,7 @@ class JobControl:
             self.overseer = overseer
             yield
 
-    def _open_admin(self, overseer: Overseer, stack: ExitStack) -> None:
+    def _open_admin(self, overseer: JobService, stack: ExitStack) -> None:
         try:
             claimed = claim(self._directory, self._job)
         except RunDirectoryUnusable as error:
@@ -168,7 +168,7 @@ class JobControl:
         claimed.publish(host=admin.host, port=admin.port, started_s=time.time())
 
     @contextmanager
-    def _progress(self, overseer: Overseer) -> Iterator[None]:
+    def _progress(self, overseer: JobService) -> Iterator[None]:
         ended = threading.Event()
 
         def renew() -> None:

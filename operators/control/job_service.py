@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from framework.launch.config import PROCESSES_MAX
-from framework.launch.control_protocol import Workforce
+from framework.launch.control_protocol import Processes
 from framework.launch.rpc import NoAnswer
 from framework.membership.members import WorkerId
 from framework.suggest import hint
@@ -24,7 +24,7 @@ from operators.control.outcome import NOTHING, Outcome
 from operators.control.scaling import Change, Scaling, change_to
 from operators.control.summary import bin_rows, least_blockers, least_frontier, operator_rows
 from operators.control.times import from_json
-from operators.control.worker_rpc import Assembly
+from operators.control.worker_rpc import WorkerRpc
 from operators.control.worker_status import LISTEN_S
 from routing.bins import BinId
 from routing.migration import Plan, Reassignment, all_at_once, batched, fluid, optimized
@@ -60,13 +60,13 @@ BUSY_S = 10.0
 """How long workers may be busy before a request that needs all of them is given up."""
 
 
-class Overseer:
+class JobService:
     """One running job."""
 
-    def __init__(self, job: str, workforce: Workforce) -> None:
+    def __init__(self, job: str, workforce: Processes) -> None:
         self.job = job
         self._began_s = time.monotonic()
-        self._assembly = Assembly(workforce)
+        self._assembly = WorkerRpc(workforce)
         self._changing = threading.Lock()
         self._scaling: Scaling | None = None
         self._sampling = threading.Lock()

@@ -74,7 +74,7 @@ class Commander(Protocol):
         """Have instructions sent as one set."""
 
 
-class Steering:
+class PlanDriver:
     """The plans of one job, one at a time; in the worker's own thread."""
 
     def __init__(self, commander: Commander) -> None:

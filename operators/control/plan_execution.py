@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from framework.membership.members import WorkerId
 from routing.migration.plan import Plan, Step
-from routing.migration.runner import PlanRunner, Progress
+from routing.migration.runner import PlanProgress, PlanRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ class Stall:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PlanReport:
     """How a plan is doing, or how it ended."""
 
-    progress: Progress
+    progress: PlanProgress
     finished: bool
     failure: str | None
     duration_s: float
@@ -137,9 +137,9 @@ class PlanExecution:
         """The rest cannot be sent."""
         self.failure = self.failure or reason
 
-    def report(self) -> Report:
+    def report(self) -> PlanReport:
         """How it is doing, as of the last look."""
-        return Report(
+        return PlanReport(
             self.runner.progress(),
             self.finished,
             self.failure,

@@ -24,7 +24,7 @@ from operators.job.files import lines, receiver
 from operators.job.flow import Flow
 from operators.job.job import Job
 from operators.job.run_loop import check_names, drive, feed_from
-from operators.job.served import Serving
+from operators.job.served import ServedJob
 from operators.schema import load_arrow
 
 EPOCH_LINES = 1000
@@ -71,7 +71,7 @@ class JobProgram:
     def run(self, plane: JobControl | None, worker: Worker) -> None:
         """Run the job on one worker, to its end."""
         with ExitStack() as ends:
-            serving = Serving(worker, but=self.outputs) if self.serve else None
+            serving = ServedJob(worker, but=self.outputs) if self.serve else None
             flow = self.job.build(
                 worker, lambda name: receiver(name, self.outputs.get(name, "-"), worker, ends), serving=serving
             )

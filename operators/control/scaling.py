@@ -18,7 +18,7 @@ from framework.errors import HailerError
 from framework.launch.control_protocol import Supervised
 from framework.membership.members import WorkerId
 from operators.control.errors import BadRequest, JobUnreachable
-from operators.control.worker_rpc import Assembly
+from operators.control.worker_rpc import WorkerRpc
 
 PATIENCE_S = 30.0
 """How long nothing may move before it gives up."""
@@ -48,7 +48,7 @@ def change_to(count: int, present: Sequence[int]) -> Change:
 class Scaling:
     """One change of a job's processes."""
 
-    def __init__(self, assembly: Assembly, goal: str, change: Change) -> None:
+    def __init__(self, assembly: WorkerRpc, goal: str, change: Change) -> None:
         """Check that it can be done; `goal` says what it is, in a word or two."""
         self.goal = goal
         self.finished = threading.Event()
@@ -111,7 +111,7 @@ class Scaling:
     def _bring_in(self) -> None:
         """All at once: they wait their turn. One that fails does not keep the others out."""
         for _ in range(self._joins):
-            joiner = self._assembly.hire()
+            joiner = self._assembly.spawn()
             self._joiners.append(joiner)
             self._log.append(f"process {joiner.process} starts")
         for joiner in self._joiners:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from framework.launch.control_protocol import Supervised, Workforce
+from framework.launch.control_protocol import Processes, Supervised
 from framework.launch.rpc import NoAnswer, RequestFailed
 from framework.membership.members import WorkerId
 from operators.control.errors import BadRequest
@@ -16,10 +16,10 @@ WITHIN_S = 2.0
 _NONE: Mapping[WorkerId, str] = {}
 
 
-class Assembly:
+class WorkerRpc:
     """All workers of a job."""
 
-    def __init__(self, workforce: Workforce) -> None:
+    def __init__(self, workforce: Processes) -> None:
         self._workforce = workforce
         self.first: Supervised = workforce.processes()[0]
         """The process that feeds the job: when it ends, so does the job."""
@@ -39,9 +39,9 @@ class Assembly:
         """The process of each worker, as of now, joiners included."""
         return {worker: process for process in self.processes for worker in process.workers}
 
-    def hire(self) -> Supervised:
+    def spawn(self) -> Supervised:
         """Start another process."""
-        return self._workforce.hire()
+        return self._workforce.spawn()
 
     def check(self, worker: int) -> WorkerId:
         """Raise unless there is such a worker."""

@@ -14,7 +14,7 @@ from framework.dataflow.holdings import heard_of, held_here
 from framework.events import Event, OperatorScheduled
 from framework.membership.members import WorkerId
 from framework.progress.antichain import Antichain
-from framework.progress.explain import Blocker, Place, blockers
+from framework.progress.explain import Blocker, Position, blockers
 from framework.progress.location import Source, Target
 from framework.progress.order import Time
 from framework.progress.subgraph import Child, Subgraph
@@ -72,8 +72,8 @@ def explain(worker: Worker, asked: str | None) -> dict[str, Any]:
     path, scope, child = _find(worker, asked)
     root = worker.dataflows()[int(path.partition(".")[0])]
     index = int(path.rpartition(".")[2])
-    place = Place(scope.path, Target(index, 0) if child.targets else Source(index, 0))
-    places = [Place(scope.path, Target(index, port)) for port in range(len(child.targets))] or [place]
+    place = Position(scope.path, Target(index, 0) if child.targets else Source(index, 0))
+    places = [Position(scope.path, Target(index, port)) for port in range(len(child.targets))] or [place]
     names = {path: child.operator.name for path, (_, child) in _operators(worker).items()}
     held, heard = held_here(root), heard_of(root)
     return {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from framework.dataflow.capability import Capability
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.notificator import Notificator
-from framework.dataflow.operator import Activator, Logic
+from framework.dataflow.operator import Activator, OperatorLogic
 from framework.dataflow.pact import Pact, Pipeline
 from framework.progress.order import Time
 
@@ -92,7 +92,7 @@ def binary_frontier(
     right = builder.input(other.outlet, other_pact or Pipeline())
     output, outlet = builder.output()
 
-    def build(capabilities: list[Capability]) -> Logic:
+    def build(capabilities: list[Capability]) -> OperatorLogic:
         logic = constructor(capabilities[0], builder.activator)
         return lambda: logic(left, right, output)
 
@@ -134,7 +134,7 @@ def binary_notify(
     notificator = Notificator(builder.operator, [left.frontier, right.frontier])
     times = list(notify_at)
 
-    def build(capabilities: list[Capability]) -> Logic:
+    def build(capabilities: list[Capability]) -> OperatorLogic:
         for capability in capabilities:
             with capability:
                 for time in times if capability.held else ():

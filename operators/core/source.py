@@ -7,7 +7,7 @@ from typing import Any
 
 from framework.dataflow.capability import Capability
 from framework.dataflow.handle import OutputHandle
-from framework.dataflow.operator import Activator, Logic
+from framework.dataflow.operator import Activator, OperatorLogic
 from framework.dataflow.scope import Scope
 from operators.stream import Stream
 
@@ -38,7 +38,7 @@ def source(scope: Scope, constructor: SourceConstructor, *, name: str = "source"
     builder = scope.operator(name)
     output, outlet = builder.output()
 
-    def build(capabilities: list[Capability]) -> Logic:
+    def build(capabilities: list[Capability]) -> OperatorLogic:
         [capability] = capabilities
         if not capability.held:
             return lambda: None

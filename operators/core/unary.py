@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from framework.dataflow.capability import Capability
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.notificator import Notificator
-from framework.dataflow.operator import Activator, Logic
+from framework.dataflow.operator import Activator, OperatorLogic
 from framework.dataflow.pact import Pact, Pipeline
 from framework.progress.order import Time
 
@@ -80,7 +80,7 @@ def unary_frontier(
     input = builder.input(stream.outlet, pact or Pipeline())
     output, outlet = builder.output()
 
-    def build(capabilities: list[Capability]) -> Logic:
+    def build(capabilities: list[Capability]) -> OperatorLogic:
         logic = constructor(capabilities[0], builder.activator)
         return lambda: logic(input, output)
 
@@ -118,7 +118,7 @@ def unary_notify(
     notificator = Notificator(builder.operator, [input.frontier])
     times = list(notify_at)
 
-    def build(capabilities: list[Capability]) -> Logic:
+    def build(capabilities: list[Capability]) -> OperatorLogic:
         for capability in capabilities:
             with capability:
                 for time in times if capability.held else ():

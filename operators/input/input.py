@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from framework.dataflow.capability import Capability
 from framework.dataflow.handle import ROWS_PER_CONTAINER
-from framework.dataflow.operator import Logic
+from framework.dataflow.operator import OperatorLogic
 from framework.dataflow.scope import Scope
 from framework.errors import GraphError, InputClosed, TimeWentBackwards
 from framework.progress.domain import Domain
@@ -57,7 +57,7 @@ class Input(Generic[T]):
         output, outlet = builder.output()
         self._feed = Feed(scope, output, self._name)
 
-        def build(capabilities: list[Capability]) -> Logic:
+        def build(capabilities: list[Capability]) -> OperatorLogic:
             [capability] = capabilities
             self._capability = capability if capability.held else None
             return lambda: None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from framework.dataflow.capability import Capability
-from framework.dataflow.operator import Logic
+from framework.dataflow.operator import OperatorLogic
 from framework.dataflow.scope import Scope
 from operators.input.feed import Feed
 from operators.stream import Stream
@@ -55,7 +55,7 @@ def unordered_input(
     output, outlet = builder.output()
     granted: list[Capability] = []
 
-    def build(capabilities: list[Capability]) -> Logic:
+    def build(capabilities: list[Capability]) -> OperatorLogic:
         granted.extend(capabilities)
         return lambda: None
 

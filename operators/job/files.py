@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from framework.errors import JobStopped
 from framework.worker.worker import Worker
-from operators.job.flow import Receiver
+from operators.job.flow import OutputReceiver
 
 
 def lines(path: Path, *, lines_max: int) -> Iterator[list[str]]:
@@ -28,7 +28,7 @@ def lines(path: Path, *, lines_max: int) -> Iterator[list[str]]:
             yield rows
 
 
-def receiver(name: str, destination: str, worker: Worker, files: ExitStack) -> Receiver:
+def receiver(name: str, destination: str, worker: Worker, files: ExitStack) -> OutputReceiver:
     """Writes an output's records to standard output, or to this worker's file in a directory."""
     if destination == "-":
         return _printer(name, sys.stdout)
@@ -38,7 +38,7 @@ def receiver(name: str, destination: str, worker: Worker, files: ExitStack) -> R
     return _writer(file)
 
 
-def _printer(name: str, out: TextIO) -> Receiver:
+def _printer(name: str, out: TextIO) -> OutputReceiver:
     def receive(epoch: int, rows: Sequence[Any]) -> None:
         try:
             for text in _writes(f"{name}\t{epoch}\t{_json(row)}\n" for row in rows):
@@ -65,7 +65,7 @@ def _writes(lines: Iterable[str]) -> Iterator[str]:
         yield "".join(gathered)
 
 
-def _writer(file: TextIO) -> Receiver:
+def _writer(file: TextIO) -> OutputReceiver:
     def receive(epoch: int, rows: Sequence[Any]) -> None:
         file.write("".join(f"[{epoch}, {_json(row)}]\n" for row in rows))
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from operators.columns.stream import Columns
-    from operators.job.served import Serving
+    from operators.job.served import ServedJob
 
-Receiver = Callable[[int, Sequence[Any]], None]
+OutputReceiver = Callable[[int, Sequence[Any]], None]
 """Takes an output's records, some of an epoch at a time."""
 
 
@@ -35,7 +35,7 @@ class Flow:
     """A job's dataflow under construction on one worker."""
 
     def __init__(
-        self, worker: Worker, scope: Scope, receivers: Callable[[str], Receiver], serving: Serving | None = None
+        self, worker: Worker, scope: Scope, receivers: Callable[[str], OutputReceiver], serving: ServedJob | None = None
     ) -> None:
         self.worker = worker
         self.scope = scope

@@ -17,13 +17,13 @@ from framework.launch.config import Config
 from framework.launch.execute import execute
 from framework.launch.function_source import remember, sources_of
 from framework.worker.worker import Worker
-from operators.job.flow import Flow, Receiver
+from operators.job.flow import Flow, OutputReceiver
 from operators.job.run_loop import check_names, drive, epochs, feed_from
 from operators.stateful.placement import implied_control
 
 if TYPE_CHECKING:
     from operators.control.job_control import JobControl
-    from operators.job.served import Serving
+    from operators.job.served import ServedJob
 
 EPOCH_RECORDS = 1000
 """How many records of each input make an epoch, unless said otherwise."""
@@ -68,7 +68,9 @@ class Job:
         self._build = build
         return build
 
-    def build(self, worker: Worker, receivers: Callable[[str], Receiver], *, serving: Serving | None = None) -> Flow:
+    def build(
+        self, worker: Worker, receivers: Callable[[str], OutputReceiver], *, serving: ServedJob | None = None
+    ) -> Flow:
         """Build the dataflow on `worker`; `receivers(name)` is asked for who takes an output.
 
         With `serving`, its ends are open to others, and only outputs that it does not take have a receiver.
@@ -92,7 +94,7 @@ class Job:
         collected: dict[str, list[tuple[int, Any]]] = {}
         lock = Lock()
 
-        def receivers(name: str) -> Receiver:
+        def receivers(name: str) -> OutputReceiver:
             rows = collected.setdefault(name, [])
 
             def receive(epoch: int, some: Sequence[Any]) -> None:

@@ -18,10 +18,10 @@ from framework.dataflow.pact import Gather
 from framework.errors import GraphError
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
-from operators.broker.broker import Portal
+from operators.broker.broker import Broker
 from operators.broker.intake import Intake, Release
 from operators.broker.outbox import Outbox
-from operators.broker.server import Server
+from operators.broker.server import BrokerServer
 from operators.schema import Schema, arrow_schema
 from operators.stream import Stream
 
@@ -36,7 +36,7 @@ LINGER_S = 0.1
 """How often a job that has ended looks whether its outputs have been read."""
 
 
-class Serving:
+class ServedJob:
     """The ends of one job that are open, on one worker."""
 
     def __init__(self, worker: Worker, *, but: Collection[str] = ()) -> None:
@@ -47,11 +47,11 @@ class Serving:
         self._outputs: dict[str, pa.Schema] = {}
         self._run = secrets.token_hex(8)
         self._secret = secrets.token_bytes(32)
-        self._server: Server | None = None
+        self._server: BrokerServer | None = None
         self._intakes: dict[str, Intake] = {}
         self._outboxes: dict[str, Outbox] = {}
         look = worker.activator(lambda: None)
-        self.portal = Portal(look.activate_from_thread, self._intakes, self._outboxes)
+        self.portal = Broker(look.activate_from_thread, self._intakes, self._outboxes)
 
     # While the dataflow is built
 
@@ -115,7 +115,7 @@ class Serving:
         if not flow.commanding:
             return
         host, _ = self._worker.rescaling.member.addresses[self._worker.id]
-        self._server = Server(self.portal, host or "127.0.0.1", self._secret)
+        self._server = BrokerServer(self.portal, host or "127.0.0.1", self._secret)
         self._server.start()
         open_inputs = dict(flow.inputs)
 

@@ -8,7 +8,7 @@ from framework.membership.members import Members, WorkerId
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
 from operators.input.control_input import ControlInput
-from routing.migration.controller import Ownership, Stewardship
+from routing.migration.controller import Ownership, RescaleController
 from routing.registry import commanded_on
 
 LOOK_S = 0.01
@@ -26,7 +26,7 @@ class Steward:
     def __init__(self, worker: Worker, control: ControlInput) -> None:
         self._worker = worker
         self._control = control
-        self._stewardship = Stewardship(worker.id)
+        self._stewardship = RescaleController(worker.id)
         self._seen: set[WorkerId] = set(worker.members.workers)
         rescaling = worker.rescaling
         for joined in rescaling.complete:

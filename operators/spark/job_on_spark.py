@@ -18,11 +18,11 @@ from framework.errors import ConfigError, HailerError, JobStopped
 from framework.launch.config import Config
 from framework.launch.signals import Stop
 from framework.launch.supervisor import supervise
-from operators.broker.endpoint import find_door
-from operators.broker.errors import JobLost, Refused
+from operators.broker.endpoint import find_endpoint
+from operators.broker.errors import JobLost, RequestRefused
 from operators.control.errors import JobUnreachable
 from operators.control.job_control import JobControl
-from operators.control.job_service import Overseer
+from operators.control.job_service import JobService
 from operators.control.outcome import Outcome
 from operators.control.run_job import JobProgram
 from operators.job.job import Job
@@ -109,12 +109,12 @@ class JobOnSpark:
             if (error := query.exception()) is not None:
                 raise error
         overseer = self._overseer()
-        door = find_door(self._directory, overseer.job)
+        door = find_endpoint(self._directory, overseer.job)
         overseer.finish({})
         try:
             for output in door.outputs:
                 door.gate.latest(output, settle=True)
-        except (JobLost, Refused):
+        except (JobLost, RequestRefused):
             if not self.wait(ENDING_S):  # a job of which nothing is left to be read has ended
                 raise
 
@@ -219,7 +219,7 @@ class JobOnSpark:
         except HailerError:
             return True
 
-    def _overseer(self) -> Overseer:
+    def _overseer(self) -> JobService:
         if self._plane.overseer is None:
             raise JobUnreachable("this job does not run yet; start it first")
         if self.wait(0):

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from framework.errors import ConfigError
-from operators.broker.client import Gate, Pieces
+from operators.broker.client import BrokerClient, Pieces
 from operators.spark.gc_tuning import keep_what_is_loaded
 
 WAIT_S = 0.1
@@ -38,7 +38,7 @@ class Pickup(InputPartition):
 class Origin:
     """Where the rows come from."""
 
-    gate: Gate
+    gate: BrokerClient
     job: str
     run: str
     output: str

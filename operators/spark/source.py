@@ -15,12 +15,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from framework.errors import ConfigError
-from operators.broker.endpoint import Door, find_door
+from operators.broker.endpoint import JobEndpoint, find_endpoint
 from operators.spark.gc_tuning import keep_what_is_loaded
 from operators.spark.options import check_options, flag, positive
 from operators.spark.reader import BatchReader, Origin, StreamReader
 from operators.spark.schemas import check_fits, spark_schema, spoken_schema
-from operators.spark.writer import BatchWriter, StreamWriter, Target
+from operators.spark.writer import BatchWriter, StreamWriter, WriteTarget
 
 
 def register(spark: SparkSession) -> None:
@@ -63,19 +63,19 @@ class HailerSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         return StreamWriter(self._target(schema))
 
-    def _door(self) -> Door:
+    def _door(self) -> JobEndpoint:
         check_options(self.options)
-        door = find_door(Path(self.options.get("directory") or Path.cwd()), self.options.get("job"))
+        door = find_endpoint(Path(self.options.get("directory") or Path.cwd()), self.options.get("job"))
         keep_what_is_loaded()
         return door
 
-    def _target(self, schema: StructType) -> Target:
+    def _target(self, schema: StructType) -> WriteTarget:
         door = self._door()
         input = door.choose_input(self.options.get("input"))
         declared = door.inputs[input]
         if declared is not None:
             check_fits(schema, declared, f"input {input!r} of job {door.name!r}")
-        return Target(door.gate, input, declared, final=flag(self.options, "final"))
+        return WriteTarget(door.gate, input, declared, final=flag(self.options, "final"))
 
     def _origin(self, schema: StructType) -> Origin:
         door = self._door()

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from operators.broker.client import Gate
+from operators.broker.client import BrokerClient
 from operators.spark.gc_tuning import keep_what_is_loaded
 from operators.spark.schemas import fitted
 
@@ -31,10 +31,10 @@ class Staged(WriterCommitMessage):
 
 
 @dataclass(frozen=True)
-class Target:
+class WriteTarget:
     """Where the rows go."""
 
-    gate: Gate
+    gate: BrokerClient
     input: str
     schema: pa.Schema | None
     final: bool
@@ -61,7 +61,7 @@ class Target:
 class StreamWriter(DataSourceStreamArrowWriter):
     """Writes the batches of a streaming query."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: WriteTarget) -> None:
         self._target = target
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
@@ -87,7 +87,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 class BatchWriter(DataSourceArrowWriter):
     """Writes a DataFrame, as the one batch of a query of its own."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: WriteTarget) -> None:
         self._target = target
         self._query = uuid.uuid4().hex
 

@@ -11,12 +11,12 @@ from operators.stateful.placement import Key
 from routing.bins import BinId, Bins
 from routing.options import BinOptions
 from routing.state.memory import MemoryStore
-from routing.state.per_bin import Bin, BinShelf
-from routing.state.timers import Pending
+from routing.state.per_bin import Bin, PerBinState
+from routing.state.timers import PendingTimers
 
 Consume = Callable[[int, int, list[Any], Bin], list[Any]]
 """From an input's number, a time, records of one bin at that time, and the bin, to outputs."""
-CallUp = Callable[[int, list[Any], Bin], list[Any]]
+OnDue = Callable[[int, list[Any], Bin], list[Any]]
 """From a time that is complete, the items of one bin put off until then, and the bin, to outputs."""
 
 
@@ -37,17 +37,17 @@ class BinnedLogic:
     def __init__(
         self,
         consume: Consume,
-        call_up: CallUp,
+        on_due: OnDue,
         *,
         keys: Sequence[Key],
         initial: Callable[[], Any],
         bins: Bins,
         name: str,
     ) -> None:
-        self.pending = Pending()
-        self.shelf = BinShelf(initial, self.pending)
+        self.pending = PendingTimers()
+        self.bin_state = PerBinState(initial, self.pending)
         self._consume = consume
-        self._call_up = call_up
+        self._on_due = on_due
         self._keys = keys
         self._bins = bins
         self._name = name
@@ -60,14 +60,14 @@ class BinnedLogic:
             by_bin.setdefault(bin_of(key(row)), []).append(row)
         outputs: list[Any] = []
         for bin_id, some in by_bin.items():
-            outputs += self._checked(self._consume(port, time, some, self.shelf.bin_at(bin_id, time)))
+            outputs += self._checked(self._consume(port, time, some, self.bin_state.bin_at(bin_id, time)))
         return outputs
 
-    def call_up(self, time: int) -> list[Any]:
+    def on_due(self, time: int) -> list[Any]:
         """Give each bin what it had put off."""
         outputs: list[Any] = []
         for bin_id, items in self.pending.due(time):
-            outputs += self._checked(self._call_up(time, items, self.shelf.bin_at(bin_id, time)))
+            outputs += self._checked(self._on_due(time, items, self.bin_state.bin_at(bin_id, time)))
         return outputs
 
     def _checked(self, outputs: Any) -> list[Any]:

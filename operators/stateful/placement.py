@@ -18,7 +18,7 @@ from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
 from routing.placement import ByHash, Keying, OnBins, Placement, RowKey
-from routing.state_operator import Logic
+from routing.state_operator import StateLogic
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -47,7 +47,7 @@ def implied_control(scope: Scope, commands: Callable[[], Stream[Control]]) -> It
 
 def place(
     streams: Sequence[tuple[Stream[Any], Key]],
-    make: Callable[[], Logic],
+    make: Callable[[], StateLogic],
     *,
     control: Stream[Control] | None,
     options: BinOptions,
@@ -63,7 +63,7 @@ def place(
 
 def place_keyed(
     streams: Sequence[tuple[Outlet, Keying]],
-    make: Callable[[], Logic],
+    make: Callable[[], StateLogic],
     *,
     control: Stream[Control] | None,
     options: BinOptions,

@@ -13,8 +13,8 @@ from operators.stateful.placement import Key, place
 from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
-from routing.state.keyed import KeyedShelf
-from routing.state.timers import Pending
+from routing.state.keyed import KeyedState
+from routing.state.timers import PendingTimers
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -25,7 +25,7 @@ class Timers:
 
     __slots__ = ("_bins", "_pending", "key", "time")
 
-    def __init__(self, pending: Pending, bins: Bins) -> None:
+    def __init__(self, pending: PendingTimers, bins: Bins) -> None:
         self._pending = pending
         self._bins = bins
         self.key: Any = None
@@ -91,9 +91,9 @@ class _Hosted:
 
     def __init__(self, process: Process, keys: list[Key], options: BinOptions) -> None:
         bins = Bins(options.bins)
-        self.pending = Pending(once=True)
+        self.pending = PendingTimers(once=True)
         self._store = options.store(bins)
-        self.shelf = KeyedShelf(self._store, self.pending)
+        self.bin_state = KeyedState(self._store, self.pending)
         self._process = process
         self._keys = keys
         self._timers = Timers(self.pending, bins)
@@ -106,7 +106,7 @@ class _Hosted:
             outputs += self._each(time, states, group, step)
         return outputs
 
-    def call_up(self, time: int) -> list[Any]:
+    def on_due(self, time: int) -> list[Any]:
         """Let the timers of `time` go off, once for each key that has a state."""
         due = [(key, key) for _, keys in self.pending.due(time) for key in keys]
         outputs: list[Any] = []

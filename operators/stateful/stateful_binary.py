@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from operators.stateful.initial_state import initial_factory
-from operators.stateful.per_bin_logic import BinnedLogic, CallUp, options_per_bin
+from operators.stateful.per_bin_logic import BinnedLogic, OnDue, options_per_bin
 from operators.stateful.placement import Key, place
 from routing.bins import Bins
 from routing.commands import Control
@@ -69,7 +69,7 @@ def stateful_binary_input(
     stream: Stream[T],
     other: Stream[Any],
     consume: BinaryFold,
-    fold: CallUp,
+    fold: OnDue,
     *,
     key: Key,
     other_key: Key,

@@ -12,8 +12,8 @@ from operators.stateful.placement import place
 from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
-from routing.state.keyed import KeyedShelf
-from routing.state.timers import Pending
+from routing.state.keyed import KeyedState
+from routing.state.timers import PendingTimers
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -62,9 +62,9 @@ class StateMachine:
     """A fold as the logic of a host."""
 
     def __init__(self, fold: Fold[Any, Any, Any, Any], make: Callable[[], Any], options: BinOptions, name: str) -> None:
-        self.pending = Pending()
+        self.pending = PendingTimers()
         self._store = options.store(Bins(options.bins))
-        self.shelf = KeyedShelf(self._store, self.pending)
+        self.bin_state = KeyedState(self._store, self.pending)
         self._loop = FoldLoop(fold, make, name)
         self._name = name
 
@@ -81,6 +81,6 @@ class StateMachine:
             raise
         return outputs
 
-    def call_up(self, time: int) -> list[Any]:
+    def on_due(self, time: int) -> list[Any]:
         """A fold puts nothing off."""
         raise AssertionError(time)

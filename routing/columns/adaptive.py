@@ -18,7 +18,7 @@ BACK_OFF_MAX = 64
 """At most so many batches are sent as they are before another look."""
 
 
-class Worth:
+class CombineHeuristic:
     """What one sender knows of its batches."""
 
     def __init__(self, share_max: float) -> None:

@@ -17,7 +17,7 @@ LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class KeyPart:
     """A column of keys: strings between offsets, or, without offsets, numbers of 8 bytes."""
 
     nulls: Array
@@ -32,18 +32,18 @@ class Part:
         return np.where(self.nulls, 1, 9)
 
 
-def packed(parts: Sequence[Part]) -> tuple[Array, Array]:
+def pack(parts: Sequence[KeyPart]) -> tuple[Array, Array]:
     """The offsets and the bytes of the keys that are made of these columns."""
     offsets = np.zeros(len(parts[0].nulls) + 1, np.int64)
     np.cumsum(sum((part.sizes for part in parts), np.zeros(len(offsets) - 1, np.int64)), out=offsets[1:])
     data = np.empty(offsets[-1], np.uint8)
     cursors = offsets[:-1].copy()
     for part in parts:
-        _pack(cursors, part.nulls, part.offsets, part.data, data)
+        _write_packed(cursors, part.nulls, part.offsets, part.data, data)
     return offsets, data
 
 
-def unpacked(offsets: Array, data: Array, strings: Sequence[bool]) -> list[Part]:
+def unpack(offsets: Array, data: Array, strings: Sequence[bool]) -> list[KeyPart]:
     """The columns that keys of these bytes are made of."""
     cursors = np.asarray(offsets[:-1], np.int64).copy()
     parts = []
@@ -54,13 +54,13 @@ def unpacked(offsets: Array, data: Array, strings: Sequence[bool]) -> list[Part]
         if string:
             values = np.empty(ends[-1], np.uint8)
             _gather(starts, ends, data, values)
-            parts.append(Part(nulls, ends, values))
+            parts.append(KeyPart(nulls, ends, values))
         else:
-            parts.append(Part(nulls, np.zeros(0, np.int64), gathered_words(starts, nulls, data)))
+            parts.append(KeyPart(nulls, np.zeros(0, np.int64), take_words(starts, nulls, data)))
     return parts
 
 
-def gathered_words(starts: Array, nulls: Array, data: Array) -> Array:
+def take_words(starts: Array, nulls: Array, data: Array) -> Array:
     """The 8 bytes that are at each of `starts`, or zeros."""
     words = np.zeros(8 * len(starts), np.uint8)
     _gather_words(starts, nulls, data, words)
@@ -73,7 +73,7 @@ def validity(nulls: Array) -> pa.Buffer | None:
 
 
 @kernel
-def _pack(cursors, nulls, offsets, data, out):
+def _write_packed(cursors, nulls, offsets, data, out):
     for row in range(len(cursors)):
         at = cursors[row]
         out[at] = np.uint8(0 if nulls[row] else 1)

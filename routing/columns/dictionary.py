@@ -13,12 +13,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from routing.columns.adaptive import Worth
+from routing.columns.adaptive import CombineHeuristic
 from routing.columns.compiled import inlined, kernel
 from routing.columns.keys import KeyColumn, KeyColumns, byte_strings
 from routing.columns.memory import Array, address_of, empty, load_i64, load_u64, load_up_to_8, store
 from routing.columns.partition import WHOLE, Division
-from routing.columns.take import decoded, gathered
+from routing.columns.take import decode, take
 from routing.columns.xxh64 import xxh64
 
 ROWS_MIN = 2**14
@@ -46,10 +46,10 @@ _CURSOR = 8
 _P1, _P2, _P3 = np.uint64(0x9E3779B185EBCA87), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9)
 
 
-class Encoder:
+class DictionaryEncoder:
     """Makes dictionaries of the keys of batches, one batch after the other."""
 
-    def __init__(self, column: KeyColumn, worth: Worth, rows_min: int) -> None:
+    def __init__(self, column: KeyColumn, worth: CombineHeuristic, rows_min: int) -> None:
         self._name = column.name
         self._seed = np.uint64(column.seed)
         self._worth = worth
@@ -58,17 +58,17 @@ class Encoder:
         self._serial = 0
 
     @staticmethod
-    def of(key: KeyColumns) -> Encoder | None:
+    def of(key: KeyColumns) -> DictionaryEncoder | None:
         """One for keys that are byte strings with offsets of 32 bits, as most are; it is compiled now, before there
         are records that wait for it. Numbers are as soon hashed as told apart."""
         column = key.columns[0]
         if len(key.columns) > 1 or not (pa.types.is_string(column.type) or pa.types.is_binary(column.type)):
             return None
         batch = pa.record_batch({column.name: pa.array(["a", "a"], column.type)})
-        encoded = Encoder(column, Worth(0.5), rows_min=2).encoded(batch, WHOLE)
+        encoded = DictionaryEncoder(column, CombineHeuristic(0.5), rows_min=2).encoded(batch, WHOLE)
         assert encoded is not None
-        assert decoded(encoded[0], column.type) == batch.column(0)
-        return Encoder(column, Worth(SHARE_MAX), ROWS_MIN)
+        assert decode(encoded[0], column.type) == batch.column(0)
+        return DictionaryEncoder(column, CombineHeuristic(SHARE_MAX), ROWS_MIN)
 
     def encoded(
         self, batch: pa.RecordBatch, division: Division, part_of_row: Array | None = None
@@ -113,7 +113,7 @@ _UNTOLD = np.zeros(0, np.uint16)
 def _dictionary(keys: pa.Array, firsts: Array, codes: pa.Buffer, rows: int) -> pa.DictionaryArray:
     """Of the keys that came first at some rows, and their numbers."""
     indices = pa.Array.from_buffers(pa.int32(), rows, [None, codes.slice(0, 4 * rows)])
-    return pa.DictionaryArray.from_arrays(indices, gathered(keys, firsts), safe=False)
+    return pa.DictionaryArray.from_arrays(indices, take(keys, firsts), safe=False)
 
 
 @kernel

@@ -32,7 +32,7 @@ def bits_for(error: float) -> int:
 
 
 @inlined
-def noted(registers, hash, bits, lowered, used):
+def hll_add(registers, hash, bits, lowered, used):
     """Note a hash in the registers at an address; how much lower their sum is by now, and how many are not 0."""
     rank_max = SUM_BITS - bits
     rank = trailing_zeros(hash | np.uint64(1 << (rank_max - 1))) + 1
@@ -40,7 +40,7 @@ def noted(registers, hash, bits, lowered, used):
 
 
 @inlined
-def merged(registers, others, bits, lowered, used):
+def hll_merge(registers, others, bits, lowered, used):
     """Note all that is in the registers at another address."""
     for first in range(0, 1 << bits, 8):
         if load_u64(others + first) != np.uint64(0):
@@ -62,7 +62,7 @@ def _raised(at, rank, rank_max, lowered, used):
 
 
 @inlined
-def estimated(bits, lowered, used):
+def hll_estimate(bits, lowered, used):
     """How many different hashes there were, about."""
     count = 1 << bits
     total = ((1 << SUM_BITS) - lowered) / (1 << (SUM_BITS - bits))

@@ -131,7 +131,7 @@ class KeyColumn:
             return *byte_strings(array), nulls
         return sealed(np.arange(0, 8 * len(array) + 8, 8)), words_of(array).view(np.uint8), nulls
 
-    def array(self, part: composite_key.Part) -> pa.Array:
+    def array(self, part: composite_key.KeyPart) -> pa.Array:
         """The values that have these bytes, as they are stored."""
         validity = composite_key.validity(part.nulls)
         if self.kind != "bytes":
@@ -249,24 +249,24 @@ class KeyColumns:
         parts = []
         for column, array in zip(self.columns, arrays, strict=True):
             if column.kind == "bytes":
-                parts.append(composite_key.Part(nulls_of(array), *byte_strings(array)))
+                parts.append(composite_key.KeyPart(nulls_of(array), *byte_strings(array)))
             else:
-                parts.append(composite_key.Part(nulls_of(array), np.zeros(0, np.int64), words_of(array).view(np.uint8)))
-        offsets, data = composite_key.packed(parts)
+                parts.append(
+                    composite_key.KeyPart(nulls_of(array), np.zeros(0, np.int64), words_of(array).view(np.uint8))
+                )
+        offsets, data = composite_key.pack(parts)
         return sealed(offsets), sealed(padded(data)), _NONE
 
     def _arrays(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
         """The columns of the keys that have these bytes, as they are stored."""
         if len(self.columns) > 1:
-            parts = composite_key.unpacked(offsets, data, [column.kind == "bytes" for column in self.columns])
+            parts = composite_key.unpack(offsets, data, [column.kind == "bytes" for column in self.columns])
         else:
             nulls = nulls if len(nulls) else np.zeros(len(offsets) - 1, np.bool_)
             if self.columns[0].kind == "bytes":
-                parts = [composite_key.Part(nulls, offsets, data)]
+                parts = [composite_key.KeyPart(nulls, offsets, data)]
             else:
-                parts = [
-                    composite_key.Part(nulls, offsets[:0], composite_key.gathered_words(offsets[:-1], nulls, data))
-                ]
+                parts = [composite_key.KeyPart(nulls, offsets[:0], composite_key.take_words(offsets[:-1], nulls, data))]
         return [column.array(part) for column, part in zip(self.columns, parts, strict=True)]
 
 

@@ -14,13 +14,13 @@ from framework.dataflow.pact import Channel, deliver
 from framework.membership.members import WorkerId
 from framework.progress.order import Time
 from routing.bins import Bins
-from routing.columns.dictionary import Encoder
+from routing.columns.dictionary import DictionaryEncoder
 from routing.columns.keys import HASHES, KeyColumns
 from routing.columns.memory import Array, empty
-from routing.columns.partition import Division, divided, divided_by, part_of_bin, warm_up
+from routing.columns.partition import Division, divide, divide_by, part_of_bin, warm_up
 from routing.columns.scatter import with_keys
 from routing.router_operator import Combine
-from routing.routing_table import Router
+from routing.routing_table import RoutingTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ColumnKey:
     dictionaries: bool = False
     """Whether keys that recur may come in a dictionary."""
 
-    def by_bin(self, router: Router, bins: Bins) -> ColumnsByBin:
+    def by_bin(self, router: RoutingTable, bins: Bins) -> ColumnsByBin:
         return ColumnsByBin(router, bins, self)
 
     def by_hash(self, bins: Bins) -> ColumnsFixed:
@@ -43,14 +43,14 @@ class ColumnKey:
 class ColumnsByBin:
     """Each row goes to the owner of its bin at its time."""
 
-    router: Router
+    router: RoutingTable
     bins: Bins
     keying: ColumnKey
 
     to_all = False
 
     def pusher(self, channel: Channel) -> Pusher:
-        router, divide = self.router, _Divider(self.bins, self.keying)
+        router, divider = self.router, _Divider(self.bins, self.keying)
 
         def push(time: Time, batch: Any) -> None:
             assert isinstance(time, int), time
@@ -58,7 +58,7 @@ class ColumnsByBin:
             if sole is not None:
                 deliver(channel, sole, time, batch)
                 return
-            divide(channel, time, batch, router.table_at(time))
+            divider(channel, time, batch, router.table_at(time))
 
         return push
 
@@ -73,14 +73,14 @@ class ColumnsFixed:
     to_all = False
 
     def pusher(self, channel: Channel) -> Pusher:
-        founders, divide = channel.founders(), _Divider(self.bins, self.keying)
+        founders, divider = channel.founders(), _Divider(self.bins, self.keying)
         owners = self.bins.initial_owners(founders)
 
         def push(time: Time, batch: Any) -> None:
             if len(founders) == 1:
                 deliver(channel, founders[0], time, batch)
             else:
-                divide(channel, time, batch, owners)
+                divider(channel, time, batch, owners)
 
         return push
 
@@ -106,7 +106,7 @@ class ColumnsExchange:
                 deliver(channel, workers[0], time, batch)
                 return
             parts = (self.route(batch) % len(workers)).astype(np.int64)
-            for worker, part in zip(workers, divided_by(batch, parts, len(workers)), strict=True):
+            for worker, part in zip(workers, divide_by(batch, parts, len(workers)), strict=True):
                 if len(part):
                     deliver(channel, worker, time, part)
 
@@ -120,7 +120,7 @@ class _Divider:
         self._shift = bins.shift
         self._key = keying.key
         self._owners: Sequence[WorkerId] = ()
-        self._encoder = Encoder.of(self._key) if keying.dictionaries else None
+        self._encoder = DictionaryEncoder.of(self._key) if keying.dictionaries else None
         warm_up(self._key)
 
     def __call__(self, channel: Channel, time: Time, batch: Any, owners: Sequence[WorkerId]) -> None:
@@ -132,7 +132,7 @@ class _Divider:
             worker = self._workers[part]
             return None if worker == channel.worker else channel.room(worker, size)
 
-        parts = self._with_dictionaries(batch) or divided(batch, self._key, self._division, room)
+        parts = self._with_dictionaries(batch) or divide(batch, self._key, self._division, room)
         for worker, part in zip(self._workers, parts, strict=True):
             if len(part):
                 deliver(channel, worker, time, part)

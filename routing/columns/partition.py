@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from routing.columns import scatter
 from routing.columns.compiled import kernel
 from routing.columns.hashing import hash_bytes
 from routing.columns.keys import HASHES, KeyColumns, sealed
 from routing.columns.memory import Array, empty
-from routing.columns.scatter import NO_HASHES, Room, dealt, nowhere
+from routing.columns.scatter import NO_HASHES, Room, nowhere, scatter
+from routing.columns.scatter import warm_up as warm_up_scatter
 from routing.columns.table.layout import NEAR_SLOTS_MAX
 
 
@@ -46,7 +46,7 @@ REGIONS_IN_ALL_MAX = 128
 """The more regions all parts have, the longer it takes to write to them by turns."""
 
 
-def divided(batch: pa.RecordBatch, key: KeyColumns, division: Division, room: Room = nowhere) -> list[pa.RecordBatch]:
+def divide(batch: pa.RecordBatch, key: KeyColumns, division: Division, room: Room = nowhere) -> list[pa.RecordBatch]:
     """The rows of a batch by the part that the bin of their key is in, with a column of the keys' hashes. Rows of one
     key keep their order."""
     regions = regions_of(len(batch), division.parts)
@@ -62,7 +62,7 @@ def divided(batch: pa.RecordBatch, key: KeyColumns, division: Division, room: Ro
     known = batch.schema.get_field_index(HASHES)
     if known >= 0:
         batch = batch.remove_column(known)
-    return dealt(batch, hashes, region_of_row, division.parts, regions, room)
+    return scatter(batch, hashes, region_of_row, division.parts, regions, room)
 
 
 def regions_of(rows: int, parts: int) -> int:
@@ -71,9 +71,9 @@ def regions_of(rows: int, parts: int) -> int:
     return 1 << max(most.bit_length() - 1, 0)
 
 
-def divided_by(batch: pa.RecordBatch, part_of_row: Array, parts: int) -> list[pa.RecordBatch]:
+def divide_by(batch: pa.RecordBatch, part_of_row: Array, parts: int) -> list[pa.RecordBatch]:
     """The rows of a batch by the part that each names."""
-    return dealt(batch, NO_HASHES, part_of_row.astype(np.uint16), parts)
+    return scatter(batch, NO_HASHES, part_of_row.astype(np.uint16), parts)
 
 
 def part_of_bin(owners: Sequence[int], among: Sequence[int]) -> Array:
@@ -86,8 +86,8 @@ def warm_up(key: KeyColumns) -> None:
     """Compile now, before there are records that wait for it."""
     none = pa.RecordBatch.from_pylist([], schema=key.schema)
     for batch in (none, none.add_column(0, HASHES, pa.array([], pa.uint64()))):
-        divided(batch, key, WHOLE)
-    scatter.warm_up()
+        divide(batch, key, WHOLE)
+    warm_up_scatter()
 
 
 @kernel

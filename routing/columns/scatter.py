@@ -28,7 +28,7 @@ from routing.columns.memory import (
     prefetch_to_write,
     store,
 )
-from routing.columns.take import gathered
+from routing.columns.take import take
 
 NO_HASHES = sealed(np.zeros(0, np.uint64))
 
@@ -60,7 +60,7 @@ def nowhere(part: int, size: int) -> memoryview | None:
     return None
 
 
-def dealt(
+def scatter(
     batch: pa.RecordBatch, hashes: Array, region_of_row: Array, parts: int, regions: int = 1, room: Room = nowhere
 ) -> list[pa.RecordBatch]:
     """The rows by their parts, of which there are so many; with a column of hashes before the others, if there are any.
@@ -68,28 +68,32 @@ def dealt(
     Each part has so many regions, those of the next part being numbered on. The rows of a region keep their order.
     Hashes go along with the first column of strings.
     """
-    dealers = [_dealer(column, region_of_row, parts, regions) for column in batch.columns]
-    texts = [dealer for dealer in dealers if isinstance(dealer, _Strings)]
+    scatterers = [_scatterer(column, region_of_row, parts, regions) for column in batch.columns]
+    texts = [scatterer for scatterer in scatterers if isinstance(scatterer, _Strings)]
     tally = texts[0].tally if texts else _Tally(_NO_OFFSETS, region_of_row, parts, regions)
     if len(batch) in tally.rows:
         whole = batch.add_column(0, _HASHES, pa.array(hashes)) if len(hashes) else batch
         return [whole if count else whole.slice(0, 0) for count in tally.rows]
     sizes = [[8 * count for count in tally.rows]] if len(hashes) else []
     firsts = []
-    for dealer in dealers:
+    for scatterer in scatterers:
         firsts.append(len(sizes))
-        sizes += dealer.sizes(tally)
-    if any(isinstance(dealer, _Others) for dealer in dealers):
+        sizes += scatterer.sizes(tally)
+    if any(isinstance(scatterer, _Others) for scatterer in scatterers):
         room = nowhere
-    shelves = [_Shelf(part, sizes_of_part, room) for part, sizes_of_part in enumerate(zip(*sizes, strict=True))]
+    part_buffers = [
+        _PartBuffers(part, sizes_of_part, room) for part, sizes_of_part in enumerate(zip(*sizes, strict=True))
+    ]
     if texts and len(hashes):
         texts[0].along = hashes
-    columns = [dealer.dealt(tally, shelves, first) for dealer, first in zip(dealers, firsts, strict=True)]
+    columns = [
+        scatterer.scatter(tally, part_buffers, first) for scatterer, first in zip(scatterers, firsts, strict=True)
+    ]
     schema = batch.schema
     if len(hashes):
         if not texts:
-            _scatter_numbers(hashes, region_of_row, tally.cursors_of_numbers(8, shelves, 0))
-        columns.insert(0, _arrays(_HASHES.type, tally.rows, shelves, slice(0, 1)))
+            _scatter_numbers(hashes, region_of_row, tally.cursors_of_numbers(8, part_buffers, 0))
+        columns.insert(0, _arrays(_HASHES.type, tally.rows, part_buffers, slice(0, 1)))
         schema = schema.insert(0, _HASHES)
     return [pa.RecordBatch.from_arrays(list(arrays), schema=schema) for arrays in zip(*columns, strict=True)]
 
@@ -101,7 +105,7 @@ def with_keys(
     if batch.num_columns == 1:
         return [pa.RecordBatch.from_arrays([part], [name]) for part in keys]
     index = batch.schema.get_field_index(name)
-    others = dealt(batch.remove_column(index), NO_HASHES, part_of_row, len(keys))
+    others = scatter(batch.remove_column(index), NO_HASHES, part_of_row, len(keys))
     return [part.add_column(index, name, keys_of_part) for part, keys_of_part in zip(others, keys, strict=True)]
 
 
@@ -109,10 +113,10 @@ def warm_up() -> None:
     """Compile now, before there are records that wait for it."""
     batch = pa.record_batch({"word": ["a", "b"], "number": np.zeros(2, np.int64)})
     for parts in (2, _FORESEEN_MAX + 1):
-        dealt(batch, sealed(np.zeros(2, np.uint64)), np.arange(2, dtype=np.uint16), parts)
+        scatter(batch, sealed(np.zeros(2, np.uint64)), np.arange(2, dtype=np.uint16), parts)
 
 
-class _Shelf:
+class _PartBuffers:
     """Where the buffers of a part are: one behind the other, as on the wire."""
 
     __slots__ = ("addresses", "buffers")
@@ -120,10 +124,10 @@ class _Shelf:
     def __init__(self, part: int, sizes: Sequence[int], room: Room) -> None:
         starts = [0, *accumulate(map(_padded, sizes))]
         memory = room(part, starts[-1])
-        shelf = pa.allocate_buffer(starts[-1]) if memory is None else pa.py_buffer(memory)
-        first = shelf.address
+        memory_of_part = pa.allocate_buffer(starts[-1]) if memory is None else pa.py_buffer(memory)
+        first = memory_of_part.address
         self.addresses = [first + start for start in starts]
-        self.buffers = [shelf.slice(start, size) for start, size in zip(starts, sizes, strict=False)]
+        self.buffers = [memory_of_part.slice(start, size) for start, size in zip(starts, sizes, strict=False)]
 
 
 class _Tally:
@@ -143,9 +147,9 @@ class _Tally:
         cursors[:, :, 3 : 3 + len(addresses[0])] = np.array(addresses)[:, np.newaxis]
         return cursors.reshape(-1, _CURSOR)
 
-    def cursors_of_numbers(self, width: int, shelves: list[_Shelf], buffer: int) -> Array:
+    def cursors_of_numbers(self, width: int, part_buffers: list[_PartBuffers], buffer: int) -> Array:
         """The same for values of one size, which go to one buffer."""
-        cursors = self.cursors([(shelf.addresses[buffer],) for shelf in shelves])
+        cursors = self.cursors([(part.addresses[buffer],) for part in part_buffers])
         cursors[:, 0] = width * cursors[:, 1]
         return cursors
 
@@ -161,20 +165,20 @@ class _Strings:
         self._region_of_row = region_of_row
         self.tally = _Tally(self._offsets, region_of_row, parts, regions)
         self.along = NO_HASHES
-        """What is written to the first buffers of shelves meanwhile."""
+        """What is written to the first buffers of part_buffers meanwhile."""
 
     def sizes(self, tally: _Tally) -> list[list[int]]:
         """Of each of its buffers, in each part."""
         return [[4 * count + 4 for count in tally.rows], self.tally.bytes]
 
-    def dealt(self, tally: _Tally, shelves: list[_Shelf], first: int) -> list[pa.Array]:
+    def scatter(self, tally: _Tally, part_buffers: list[_PartBuffers], first: int) -> list[pa.Array]:
         """The values of each part, whose buffers are from the `first` on."""
         cursors = self.tally.cursors(
-            [(at[first + 1], at[first], at[0]) for at in (shelf.addresses for shelf in shelves)]
+            [(at[first + 1], at[first], at[0]) for at in (part.addresses for part in part_buffers)]
         )
         scatter = _scatter_strings if len(cursors) <= _FORESEEN_MAX else _scatter_strings_widely
         scatter(self._offsets, self._data, self.along, self._region_of_row, cursors)
-        return _arrays(self._kind, tally.rows, shelves, slice(first, first + 2))
+        return _arrays(self._kind, tally.rows, part_buffers, slice(first, first + 2))
 
 
 class _Numbers:
@@ -192,11 +196,11 @@ class _Numbers:
         """Of its buffer, in each part."""
         return [[self._values.itemsize * count for count in tally.rows]]
 
-    def dealt(self, tally: _Tally, shelves: list[_Shelf], first: int) -> list[pa.Array]:
+    def scatter(self, tally: _Tally, part_buffers: list[_PartBuffers], first: int) -> list[pa.Array]:
         """The values of each part, whose buffer is the `first`."""
-        cursors = tally.cursors_of_numbers(self._values.itemsize, shelves, first)
+        cursors = tally.cursors_of_numbers(self._values.itemsize, part_buffers, first)
         _scatter_numbers(self._values, self._region_of_row, cursors)
-        return _arrays(self._kind, tally.rows, shelves, slice(first, first + 1))
+        return _arrays(self._kind, tally.rows, part_buffers, slice(first, first + 1))
 
 
 class _Others:
@@ -209,16 +213,16 @@ class _Others:
         self._region_of_row = region_of_row
 
     def sizes(self, tally: _Tally) -> list[list[int]]:
-        """It has no buffers on shelves."""
+        """It has no buffers on part_buffers."""
         return []
 
-    def dealt(self, tally: _Tally, shelves: list[_Shelf], first: int) -> list[pa.Array]:
+    def scatter(self, tally: _Tally, part_buffers: list[_PartBuffers], first: int) -> list[pa.Array]:
         """The values of each part."""
-        taken = gathered(self._column, np.argsort(self._region_of_row, kind="stable"))
+        taken = take(self._column, np.argsort(self._region_of_row, kind="stable"))
         return [taken.slice(stop - rows, rows) for stop, rows in zip(accumulate(tally.rows), tally.rows, strict=True)]
 
 
-def _dealer(column: pa.Array, region_of_row: Array, parts: int, regions: int) -> _Strings | _Numbers | _Others:
+def _scatterer(column: pa.Array, region_of_row: Array, parts: int, regions: int) -> _Strings | _Numbers | _Others:
     kind = column.type
     if column.null_count == 0:
         if pa.types.is_string(kind) or pa.types.is_binary(kind):
@@ -228,10 +232,10 @@ def _dealer(column: pa.Array, region_of_row: Array, parts: int, regions: int) ->
     return _Others(column, region_of_row)
 
 
-def _arrays(kind: pa.DataType, counts: list[int], shelves: list[_Shelf], buffers: slice) -> list[pa.Array]:
+def _arrays(kind: pa.DataType, counts: list[int], part_buffers: list[_PartBuffers], buffers: slice) -> list[pa.Array]:
     return [
-        pa.Array.from_buffers(kind, count, [None, *shelf.buffers[buffers]])
-        for shelf, count in zip(shelves, counts, strict=True)
+        pa.Array.from_buffers(kind, count, [None, *part.buffers[buffers]])
+        for part, count in zip(part_buffers, counts, strict=True)
     ]
 
 

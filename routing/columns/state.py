@@ -21,13 +21,13 @@ from routing.columns.memory import Array
 from routing.columns.table.layout import words_in
 from routing.columns.table.table import Table
 from routing.columns.table.tiered import TieredTable
-from routing.state.timers import Pending
+from routing.state.timers import PendingTimers
 
 
-class TableShelf:
-    """A `routing.migration.transfer.Shelf` over a table."""
+class TableState:
+    """A `BinState` over a table."""
 
-    def __init__(self, table: Table | TieredTable, key: KeyColumns, state: pa.Schema, pending: Pending) -> None:
+    def __init__(self, table: Table | TieredTable, key: KeyColumns, state: pa.Schema, pending: PendingTimers) -> None:
         self._table = table
         self._key = key
         self._schema = pa.schema([pa.field(KEY_NAME, pa.binary()), *state])
@@ -37,14 +37,14 @@ class TableShelf:
     def warm_up(key: KeyColumns, state: pa.Schema) -> None:
         """Compile what moves bins and lets tables grow now, before there are records that wait for it."""
         table = Table(Bins(1), sum(words_in(field.type) for field in state))
-        shelf = TableShelf(table, key, state, Pending())
+        bin_state = TableState(table, key, state, PendingTimers())
         keys = key.keys(pa.RecordBatch.from_pylist([dict.fromkeys(key.names)], schema=key.schema))
         buffers = [validity(keys.nulls), pa.py_buffer(keys.offsets.astype(np.int32)), pa.py_buffer(keys.data)]
         states = [column_of(np.zeros((1, words_in(field.type)), np.uint64), field.type) for field in state]
         arrays = [pa.Array.from_buffers(pa.binary(), 1, buffers), *states]
-        shelf.install(BinId(0), encode_batch(pa.RecordBatch.from_arrays(arrays, schema=shelf._schema)))
+        bin_state.install(BinId(0), encode_batch(pa.RecordBatch.from_arrays(arrays, schema=bin_state._schema)))
         table.warm_up()
-        assert len(list(shelf.extract(BinId(0), 1))) == 1
+        assert len(list(bin_state.extract(BinId(0), 1))) == 1
 
     def bins(self) -> dict[BinId, int]:
         """The bins that hold anything, with their numbers of keys."""
@@ -70,11 +70,11 @@ class TableShelf:
             words[:, place] = words_of_column(column)
         self._table.install(self._key.keys_from_bytes(*byte_strings(keys), nulls), words)
 
-    def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:
+    def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
         """Take out what a bin has put off."""
         return self._pending.take(bin_id)
 
-    def install_put_off(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
+    def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
         """Put in what a bin has put off."""
         self._pending.install(bin_id, items)
 

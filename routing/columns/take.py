@@ -16,7 +16,7 @@ _ROOM_BYTES_MAX = 2**25
 """So much may be asked for to have room for strings that are all as long as the longest."""
 
 
-def gathered(column: pa.Array, rows: Array) -> pa.Array:
+def take(column: pa.Array, rows: Array) -> pa.Array:
     """The values of a column at `rows`."""
     kind = column.type
     if not column.null_count and (pa.types.is_string(kind) or pa.types.is_binary(kind)):
@@ -38,7 +38,7 @@ def gathered(column: pa.Array, rows: Array) -> pa.Array:
     return column.take(pa.array(rows))
 
 
-def decoded(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def decode(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A column whose values are of a type, from one that may have them in a dictionary."""
     if column.type == kind:
         return column
@@ -47,7 +47,7 @@ def decoded(column: pa.Array, kind: pa.DataType) -> pa.Array:
     codes, (offsets, data) = codes_of(column), byte_strings(column.dictionary)
     longest = int(np.diff(offsets).max(initial=0))
     if len(codes) * longest > _ROOM_BYTES_MAX:
-        return gathered(column.dictionary, codes.astype(np.int64))
+        return take(column.dictionary, codes.astype(np.int64))
     ends, octets = empty(len(codes) + 1, np.int32), empty(len(codes) * longest + WORD, np.uint8)
     size = _decode_strings(offsets, data, codes, ends, octets)
     return pa.Array.from_buffers(kind, len(codes), [None, pa.py_buffer(ends), pa.py_buffer(octets[:size])])

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from routing.bins import BinId, Bins
 from routing.columns.keys import KeyColumns
-from routing.columns.state import TableShelf
-from routing.columns.table.dirty_entries import Changes
+from routing.columns.state import TableState
+from routing.columns.table.dirty_entries import DirtyEntries
 from routing.columns.table.table import Table
-from routing.state.timers import Pending
+from routing.state.timers import PendingTimers
 
 START_BYTES = 8
 
@@ -26,10 +26,10 @@ START_BYTES = 8
 class OpenWindow:
     """The keys that have records in a window, with their states."""
 
-    def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, pending: Pending) -> None:
+    def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, pending: PendingTimers) -> None:
         self.table = Table(bins, state_words)
-        self.changes = Changes()
-        self.shelf = TableShelf(self.table, key, state, pending)
+        self.changes = DirtyEntries()
+        self.bin_state = TableState(self.table, key, state, pending)
         self._known = np.zeros(bins.count, np.bool_)
 
     def new_bins(self) -> list[BinId]:
@@ -44,14 +44,14 @@ class OpenWindow:
         return [BinId(int(bin_id)) for bin_id in new]
 
 
-class WindowShelf:
-    """A `routing.migration.transfer.Shelf` over the windows that are open, by their starts."""
+class WindowState:
+    """A `BinState` over the windows that are open, by their starts."""
 
-    def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, pending: Pending) -> None:
+    def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, pending: PendingTimers) -> None:
         self._make = partial(OpenWindow, bins, state_words, key, state, pending)
         self._pending = pending
         self._open: dict[int, OpenWindow] = {}
-        TableShelf.warm_up(key, state)
+        TableState.warm_up(key, state)
 
     def window(self, start: int) -> OpenWindow:
         """The window that begins at `start`, which opens it if it was not."""
@@ -76,7 +76,7 @@ class WindowShelf:
         """Take a bin's state out, piece by piece; a window that nothing is left in is forgotten."""
         for start in sorted(self._open):
             window = self._open[start]
-            for chunk in window.shelf.extract(bin_id, chunk_bytes_max):
+            for chunk in window.bin_state.extract(bin_id, chunk_bytes_max):
                 yield chunk + start.to_bytes(START_BYTES, "little", signed=True)
             if not len(window.table):
                 self.forget(start)
@@ -84,13 +84,13 @@ class WindowShelf:
     def install(self, bin_id: BinId, chunk: bytes) -> None:
         """Put a piece of a bin's state in."""
         start = int.from_bytes(chunk[-START_BYTES:], "little", signed=True)
-        self.window(start).shelf.install(bin_id, memoryview(chunk)[:-START_BYTES])
+        self.window(start).bin_state.install(bin_id, memoryview(chunk)[:-START_BYTES])
 
-    def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:
+    def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
         """Take out what a bin has put off."""
         return self._pending.take(bin_id)
 
-    def install_put_off(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
+    def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
         """Put in what a bin has put off."""
         self._pending.install(bin_id, items)
 

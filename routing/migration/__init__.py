@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from routing.migration.balance import balance
 from routing.migration.plan import Plan, Step, Transfer
-from routing.migration.runner import PlanRunner, Progress
+from routing.migration.runner import PlanProgress, PlanRunner
 from routing.migration.strategies import Reassignment, all_at_once, batched, fluid, optimized
 
 __all__ = [
@@ -17,6 +17,6 @@ __all__ = [
     "batched",
     "optimized",
     "PlanRunner",
-    "Progress",
+    "PlanProgress",
     "balance",
 ]

@@ -45,7 +45,7 @@ class Ownership:
 
 
 @dataclass(slots=True)
-class Stewardship:
+class RescaleController:
     """Who is to be brought in, and who is to be let go."""
 
     worker: WorkerId

@@ -14,7 +14,7 @@ from routing.migration.plan import Plan, Step
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PlanProgress:
     """How far a plan has got: what is complete, of how much."""
 
     steps_done: int
@@ -98,10 +98,10 @@ class PlanRunner:
         """Go on after `cancel`."""
         self.cancelled = False
 
-    def progress(self) -> Progress:
+    def progress(self) -> PlanProgress:
         """How far it has got."""
         complete = Plan(self.plan.steps[: self.done])
-        return Progress(
+        return PlanProgress(
             steps_done=self.done,
             steps=len(self.plan.steps),
             bins_moved=complete.bins,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from framework.membership.members import WorkerId
 from framework.wire import codec
 from routing.bins import BinId
+from routing.state.backend import BinState
 from routing.state.errors import UnencodableState
 from routing.state.store import encode_chunks
 
@@ -49,7 +49,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class PutOff:
+class ShippedTimers:
     """Some of what a bin has put off, each with its time, as encoded rows. Its state came before; there may be more."""
 
     target: WorkerId
@@ -66,9 +66,9 @@ class Ack:
     size: int
 
 
-StateMessage = Prepare | Chunk | PutOff
+StateMessage = Prepare | Chunk | ShippedTimers
 
-for _kind in (Prepare, Chunk, PutOff, Ack):
+for _kind in (Prepare, Chunk, ShippedTimers, Ack):
     codec.register(_kind, f"routing.{_kind.__name__}")
 
 
@@ -85,35 +85,13 @@ def acknowledge(messages: Iterable[StateMessage]) -> list[Ack]:
     return [Ack(sender, size) for sender, size in sizes.items()]
 
 
-class Shelf(Protocol):
-    """Where the bins of one operator on one worker are."""
-
-    def bins(self) -> dict[BinId, int]:
-        """The bins that hold anything, with their numbers of keys."""
-
-    def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
-        """Take a bin's state out, piece by piece; nobody else uses the bin meanwhile."""
-
-    def install(self, bin_id: BinId, chunk: bytes) -> None:
-        """Put a piece of a bin's state in, from whatever shelf it came."""
-
-    def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:
-        """Take out what a bin has put off, with its times."""
-
-    def install_put_off(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
-        """Put in what a bin has put off."""
-
-    def close(self) -> None:
-        """Let go of everything: the dataflow has ended."""
-
-
 class Shipper:
     """The bins that leave one worker, and how much of them is under way."""
 
     def __init__(
         self,
         worker: WorkerId,
-        shelf: Shelf,
+        bin_state: BinState,
         *,
         name: str,
         chunk_bytes_max: int = CHUNK_BYTES_MAX,
@@ -124,7 +102,7 @@ class Shipper:
         """All that has left so far."""
         self._name = name
         self._worker = worker
-        self._shelf = shelf
+        self._bin_state = bin_state
         self._chunk_bytes_max = chunk_bytes_max
         self._in_flight_bytes_max = in_flight_bytes_max
         self._parcels: deque[tuple[int, Iterator[StateMessage]]] = deque()
@@ -163,13 +141,13 @@ class Shipper:
     def _pack(self, bin_id: BinId, target: WorkerId) -> Iterator[StateMessage]:
         yield Prepare(target, self._worker, bin_id)
         try:
-            for payload in self._shelf.extract(bin_id, self._chunk_bytes_max):
+            for payload in self._bin_state.extract(bin_id, self._chunk_bytes_max):
                 yield Chunk(target, self._worker, bin_id, payload)
-            put_off = self._shelf.take_put_off(bin_id)
+            put_off = self._bin_state.extract_timers(bin_id)
             if not put_off:
-                yield PutOff(target, self._worker, bin_id, NOTHING)
+                yield ShippedTimers(target, self._worker, bin_id, NOTHING)
             for payload in encode_chunks(put_off, self._chunk_bytes_max, what="what was put off until"):
-                yield PutOff(target, self._worker, bin_id, payload)
+                yield ShippedTimers(target, self._worker, bin_id, payload)
         except UnencodableState as error:
             raise UnencodableState(
                 f"operator {self._name!r} cannot ship bin {bin_id} to worker {target}: {error}"

@@ -7,13 +7,13 @@ from typing import Any
 
 from routing.bins import BinId
 from routing.state.store import KeyedStore
-from routing.state.timers import Pending
+from routing.state.timers import PendingTimers
 
 
-class KeyedShelf:
-    """A `Shelf` over a `KeyedStore`."""
+class KeyedState:
+    """A `BinState` over a `KeyedStore`."""
 
-    def __init__(self, store: KeyedStore, pending: Pending) -> None:
+    def __init__(self, store: KeyedStore, pending: PendingTimers) -> None:
         self._store = store
         self._pending = pending
 
@@ -29,11 +29,11 @@ class KeyedShelf:
         """Put a piece of a bin's state in."""
         self._store.install(bin_id, chunk)
 
-    def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:
+    def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
         """Take out what a bin has put off."""
         return self._pending.take(bin_id)
 
-    def install_put_off(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
+    def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
         """Put in what a bin has put off."""
         self._pending.install(bin_id, items)
 

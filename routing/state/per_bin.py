@@ -13,7 +13,7 @@ from framework.wire import codec
 from routing.bins import BinId
 from routing.state.errors import REMEDY, UnencodableState
 from routing.state.store import decode_chunk, encode_chunks
-from routing.state.timers import Pending
+from routing.state.timers import PendingTimers
 
 ENTRIES = b"e"
 PIECE = b"p"
@@ -24,7 +24,7 @@ class Bin:
 
     __slots__ = ("_pending", "_time", "bin_id", "state")
 
-    def __init__(self, bin_id: BinId, state: Any, pending: Pending) -> None:
+    def __init__(self, bin_id: BinId, state: Any, pending: PendingTimers) -> None:
         self.bin_id = bin_id
         self.state = state
         self._pending = pending
@@ -44,10 +44,10 @@ class Bin:
         self._time = time
 
 
-class BinShelf:
-    """A `Shelf` of bins in memory."""
+class PerBinState:
+    """A `BinState` of bins in memory."""
 
-    def __init__(self, initial: Callable[[], Any], pending: Pending) -> None:
+    def __init__(self, initial: Callable[[], Any], pending: PendingTimers) -> None:
         self._initial = initial
         self._pending = pending
         self._bins: dict[BinId, Bin] = {}
@@ -93,11 +93,11 @@ class BinShelf:
         if payload:
             arriving.state.update(decode_chunk(payload))
 
-    def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:
+    def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
         """Take out what a bin has put off."""
         return self._pending.take(bin_id)
 
-    def install_put_off(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
+    def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
         """Put in what a bin has put off: its state is complete."""
         pieces = self._pieces.pop(bin_id, None)
         if pieces is not None:

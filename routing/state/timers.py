@@ -9,7 +9,7 @@ from typing import Any
 from routing.bins import BinId
 
 
-class Pending:
+class PendingTimers:
     """Per bin, items with the times that they wait for. The cost of asking is that of the answer.
 
     With `once`, an item that is put off again until the same time is not kept twice.

@@ -19,7 +19,7 @@ from routing.columns.compiled import kernel
 from routing.columns.hashing import hash_bytes
 from routing.columns.keys import KeyColumns, byte_strings
 from routing.columns.memory import empty
-from routing.columns.partition import Division, divided
+from routing.columns.partition import Division, divide
 from routing.hashing import STR_SEED
 from tests.bench.harness import Bar, Progress, bench, seconds
 from tests.bench.programs import run_program
@@ -139,7 +139,7 @@ def _deal(words: Sequence[pa.RecordBatch], parts: int) -> None:
     key = KeyColumns.of(words[0].schema, "word", "the bench")
     division = Division(bins.shift, (np.arange(bins.count) % parts).astype(np.uint16), parts)
     for batch in words:
-        divided(batch, key, division)
+        divide(batch, key, division)
 
 
 @bench("columns-migration")

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from operators.columns.fold import CompiledFold
 from operators.columns.loop import Field
-from operators.columns.stateful_state_machine import StateMachine as OnColumns
+from operators.columns.stateful_state_machine import CompiledStateMachine as OnColumns
 from operators.stateful.stateful_state_machine import StateMachine as OnRows
 from routing.columns.keys import KeyColumns
 from routing.options import BinOptions
@@ -57,7 +57,7 @@ def _measured(kind: str, folder: str, keys: int, records: int) -> tuple[float, f
     dice, took_s = np.random.default_rng(1), []
     for _ in range(0, records, BATCH):
         took_s.append(apply(dice.integers(0, keys, BATCH)))
-    logic.shelf.close()
+    logic.bin_state.close()
     return BATCH / float(np.median(took_s)), 1000 * max(took_s)
 
 

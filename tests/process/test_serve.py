@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from operators.broker.endpoint import Door, find_door
-from operators.broker.errors import JobLost, Refused
+from operators.broker.endpoint import JobEndpoint, find_endpoint
+from operators.broker.errors import JobLost, RequestRefused
 from tests.process.jobs import HAILER, ask, hailer, wait_until
 from tests.processes import end, start
 
@@ -41,20 +41,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], Door]]:
+def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], JobEndpoint]]:
     """A job that is open, and its door."""
     process = start((HAILER, "run", "counts.py", "--serve", *arguments), folder, folder)
 
     try:
         wait_until(lambda: process.poll() is not None or list(folder.glob(".hailer/*/job.json")))
-        yield process, find_door(folder)
+        yield process, find_endpoint(folder)
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
             end(process)
 
 
-def feed(door: Door, batch: int, lines: list[str], query: str = "q") -> None:
+def feed(door: JobEndpoint, batch: int, lines: list[str], query: str = "q") -> None:
     """One batch, written by two tasks."""
     attempts = [f"{query}/{batch}/{task}" for task in range(2)]
     for task, attempt in enumerate(attempts):
@@ -63,7 +63,7 @@ def feed(door: Door, batch: int, lines: list[str], query: str = "q") -> None:
     door.gate.commit("lines", query, batch, attempts)
 
 
-def read(door: Door, output: str, start: int, end: int) -> list[tuple[object, ...]]:
+def read(door: JobEndpoint, output: str, start: int, end: int) -> list[tuple[object, ...]]:
     batches = [batch for pieces in door.gate.parts(output, start, end) for batch in door.gate.read(output, pieces)]
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
@@ -135,7 +135,7 @@ def test_what_a_function_rejects_goes_to_the_dead_letters(folder: Path):
 def test_a_record_that_no_function_takes_ends_the_job_and_is_named_with_its_epoch(folder: Path):
     with serving(folder, "-n2") as (process, door):
         feed(door, 0, ["1 2"])
-        with suppress(JobLost, Refused):  # the answer to the commit may come before the end, or not
+        with suppress(JobLost, RequestRefused):  # the answer to the commit may come before the end, or not
             feed(door, 1, ["13"])
         ended = end(process)
     assert ended.code == 1

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from framework.launch.gateway import Hub, Line
-from framework.launch.rpc import Link
+from framework.launch.gateway import Gateway, StreamKind
+from framework.launch.rpc import RpcLink
 from tests.process.jobs import wait_until
 from tests.process.test_scale import is_alive
 from tests.processes import end
@@ -48,8 +48,8 @@ print("the task returns", list(run(iter([ticket]), Program(), {})))
 
 
 @pytest.fixture
-def hub() -> Iterator[Hub]:
-    hub = Hub("127.0.0.1", SECRET)
+def hub() -> Iterator[Gateway]:
+    hub = Gateway("127.0.0.1", SECRET)
     hub.expect(0, 7)
     yield hub
     hub.close()
@@ -58,19 +58,19 @@ def hub() -> Iterator[Hub]:
 class Task:
     """One task, and the driver's ends of its process's lines."""
 
-    def __init__(self, folder: Path, hub: Hub, how: str) -> None:
+    def __init__(self, folder: Path, hub: Gateway, how: str) -> None:
         self.task = start(folder, hub, how)
-        found: list[dict[Line, socket.socket]] = []
+        found: list[dict[StreamKind, socket.socket]] = []
         wait_until(lambda: found.append(lines) if (lines := hub.take(0, 7)) else found)
         [self.lines] = found
-        self.life = Link(self.lines[Line.LIFE])
+        self.life = RpcLink(self.lines[StreamKind.LIFE])
         told = self.life.receive()
         assert told is not None
         self.pid: int = told["pid"]
         self.life.send({"addresses": [[told["host"], told["port"]]], "server": None})
-        assert self.said(Line.OUT, b"works\n") == b"worker 0 works\n"
+        assert self.said(StreamKind.OUT, b"works\n") == b"worker 0 works\n"
 
-    def said(self, line: Line, until: bytes) -> bytes:
+    def said(self, line: StreamKind, until: bytes) -> bytes:
         """What comes on a line until it says this, or ends."""
         data = b""
         while not data.endswith(until) and (more := self.lines[line].recv(4096)):
@@ -84,7 +84,7 @@ class Task:
             line.close()
 
 
-def start(folder: Path, hub: Hub, how: str) -> subprocess.Popen[str]:
+def start(folder: Path, hub: Gateway, how: str) -> subprocess.Popen[str]:
     (folder / "task.py").write_text(TASK)
     task = subprocess.Popen(
         [sys.executable, str(folder / "task.py"), str(hub.port), how],
@@ -110,22 +110,22 @@ def check_end(task: Task, code: int) -> None:
 
 
 @pytest.mark.parametrize(("how", "code"), [("work", 0), ("fail", 1)])
-def test_a_process_runs_to_its_end(tmp_path: Path, hub: Hub, how: str, code: int):
+def test_a_process_runs_to_its_end(tmp_path: Path, hub: Gateway, how: str, code: int):
     task = Task(tmp_path, hub, how)
-    news = task.said(Line.NEWS, b"never")
+    news = task.said(StreamKind.NEWS, b"never")
     assert news.startswith(b'["up"]\n')
     assert (b"ValueError: it went wrong" in news) == (how == "fail")
     check_end(task, code)
 
 
 @pytest.mark.parametrize(("word", "code"), [("end", 128 + signal.SIGINT), ("kill", -signal.SIGKILL)])
-def test_a_process_ends_when_the_driver_says_so(tmp_path: Path, hub: Hub, word: str, code: int):
+def test_a_process_ends_when_the_driver_says_so(tmp_path: Path, hub: Gateway, word: str, code: int):
     task = Task(tmp_path, hub, "wait")
     task.life.send({"do": word})
     check_end(task, code)
 
 
-def test_a_process_ends_when_the_driver_is_gone(tmp_path: Path, hub: Hub):
+def test_a_process_ends_when_the_driver_is_gone(tmp_path: Path, hub: Gateway):
     task = Task(tmp_path, hub, "wait")
     task.close()
     ended = end(task.task)
@@ -133,7 +133,7 @@ def test_a_process_ends_when_the_driver_is_gone(tmp_path: Path, hub: Hub):
     assert not is_alive(task.pid)
 
 
-def test_a_process_ends_when_its_task_is_killed(tmp_path: Path, hub: Hub):
+def test_a_process_ends_when_its_task_is_killed(tmp_path: Path, hub: Gateway):
     task = Task(tmp_path, hub, "wait")
     task.task.kill()
     end(task.task)
@@ -142,7 +142,7 @@ def test_a_process_ends_when_its_task_is_killed(tmp_path: Path, hub: Hub):
     task.close()
 
 
-def test_a_second_copy_of_a_process_is_turned_away(tmp_path: Path, hub: Hub):
+def test_a_second_copy_of_a_process_is_turned_away(tmp_path: Path, hub: Gateway):
     task = Task(tmp_path, hub, "wait")
     again = end(start(tmp_path, hub, "wait"))
     assert again.code == 1

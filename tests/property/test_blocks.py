@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framework.wire.shm_messages import Blocks
+from framework.wire.shm_messages import BlockAllocator
 
 END = 4096
 
 
 @given(st.lists(st.tuples(st.integers(1, 1500), st.booleans(), st.integers(0, 10**6))))
 def test_blocks_in_use_never_overlap(moves: list[tuple[int, bool, int]]) -> None:
-    blocks, used = Blocks(0, END), dict[int, int]()
+    blocks, used = BlockAllocator(0, END), dict[int, int]()
     for size, gives_back, which in moves:
         if gives_back and used:
             start = list(used)[which % len(used)]

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from xxhash import xxh64_intdigest
 
 from routing.columns import dictionary
-from routing.columns.adaptive import Worth
-from routing.columns.dictionary import KEYS_MAX, ROWS_MIN, Encoder
+from routing.columns.adaptive import CombineHeuristic
+from routing.columns.dictionary import KEYS_MAX, ROWS_MIN, DictionaryEncoder
 from routing.columns.keys import KeyColumns
 from routing.columns.partition import WHOLE, Division
 from routing.columns.scatter import with_keys
-from routing.columns.take import decoded
+from routing.columns.take import decode
 from routing.hashing import BYTES_SEED, stable_hash
 
 OWNERS = np.array([0, 2, 1, 2], np.uint16)
@@ -27,10 +27,10 @@ STRING = pa.string()
 TEXT = st.text("ab", max_size=3) | st.text("xyz", min_size=6, max_size=10) | st.text("mn", min_size=14, max_size=40)
 
 
-def encoder(kind: pa.DataType = STRING) -> Encoder:
+def encoder(kind: pa.DataType = STRING) -> DictionaryEncoder:
     """One for keys that mostly do not recur."""
     key = KeyColumns.of(pa.schema({"key": kind}), "key", "the test")
-    return Encoder(key.columns[0], Worth(0.999), rows_min=1)
+    return DictionaryEncoder(key.columns[0], CombineHeuristic(0.999), rows_min=1)
 
 
 def batch_of(keys: Sequence[Any], kind: pa.DataType = STRING) -> pa.RecordBatch:
@@ -61,7 +61,7 @@ def test_each_part_has_its_keys_once_and_its_rows_in_their_order(kind: pa.DataTy
             own = [key for key in keys if owner_of(key) == number]
             assert part.to_pylist() == own
             assert part.dictionary.to_pylist() == list(dict.fromkeys(own))
-            assert decoded(part, kind) == pa.array(own, kind)
+            assert decode(part, kind) == pa.array(own, kind)
         divided = with_keys(batch, "key", parts, part_of_row)
         rows = list(zip(keys, range(len(keys)), strict=True))
         assert [list(zip(*part.to_pydict().values(), strict=True)) for part in divided] == [
@@ -72,7 +72,7 @@ def test_each_part_has_its_keys_once_and_its_rows_in_their_order(kind: pa.DataTy
 def test_too_many_keys_are_left_as_they_are_and_not_tried_again_at_once():
     many = batch_of([f"key {number}" for number in range(2 * KEYS_MAX)])
     few = batch_of(["tea", "milk"] * ROWS_MIN)
-    of = Encoder.of(KeyColumns.of(many.schema, "key", "the test"))
+    of = DictionaryEncoder.of(KeyColumns.of(many.schema, "key", "the test"))
     assert of is not None
     assert of.encoded(few, WHOLE) is not None
     assert of.encoded(many, WHOLE) is None
@@ -82,7 +82,7 @@ def test_too_many_keys_are_left_as_they_are_and_not_tried_again_at_once():
 
 def test_small_batches_and_those_with_nulls_are_left_as_they_are():
     few = batch_of(["tea"] * (ROWS_MIN - 1))
-    of = Encoder.of(KeyColumns.of(few.schema, "key", "the test"))
+    of = DictionaryEncoder.of(KeyColumns.of(few.schema, "key", "the test"))
     assert of is not None
     assert of.encoded(few, WHOLE) is None
     assert of.encoded(batch_of([None, *["tea"] * ROWS_MIN]), WHOLE) is None
@@ -140,9 +140,9 @@ def test_serial_numbers_of_batches_do_not_run_out(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())], ids=str)
 def test_other_keys_have_no_encoder(kind: pa.DataType):
-    assert Encoder.of(KeyColumns.of(pa.schema({"key": kind}), "key", "the test")) is None
+    assert DictionaryEncoder.of(KeyColumns.of(pa.schema({"key": kind}), "key", "the test")) is None
 
 
 def test_nor_have_keys_of_several_columns():
     schema = pa.schema({"one": pa.string(), "other": pa.string()})
-    assert Encoder.of(KeyColumns.of(schema, ["one", "other"], "the test")) is None
+    assert DictionaryEncoder.of(KeyColumns.of(schema, ["one", "other"], "the test")) is None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.broker.intake import Intake
-from operators.broker.spill import Parcel
+from operators.broker.spill import Blob
 
 TASKS = 2
 
@@ -29,7 +29,7 @@ def test_each_row_is_released_once(moves: list[tuple[str, int]]):
     for number, (move, task) in enumerate(moves):
         attempt = f"attempt {number}"
         if move in ("write", "break") and intake.open(attempt, "q", batch):
-            intake.stage(attempt, Parcel(0, f"{batch}/{task}".encode()), 1)
+            intake.stage(attempt, Blob(0, f"{batch}/{task}".encode()), 1)
             if move == "break":  # the connection breaks before all has come
                 intake.drop([attempt])
             else:

@@ -17,10 +17,10 @@ from operators.columns.aggregating import CompiledAggregates
 from operators.columns.combining import Combined
 from operators.columns.partials import STATES, Partials
 from routing.bins import Bins
-from routing.columns.adaptive import Worth
+from routing.columns.adaptive import CombineHeuristic
 from routing.columns.keys import HASHES, KeyColumns
-from routing.columns.partition import Division, divided
-from routing.columns.table.dirty_entries import Changes
+from routing.columns.partition import Division, divide
+from routing.columns.table.dirty_entries import DirtyEntries
 from routing.columns.table.table import Table
 
 SCHEMA = pa.schema(
@@ -78,7 +78,7 @@ KEYS = ["text", "number", "text number"]
 BINS = Bins(4)
 
 
-class Always(Worth):
+class Always(CombineHeuristic):
     """It pays, whatever the batch."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class Bench:
 
     def results(self, batches: list[pa.RecordBatch]) -> list[Any]:
         """What an owner gives that these come to: its results after all of them, in the order of changes."""
-        table, changes = Table(BINS, self.compiled.state_words), Changes()
+        table, changes = Table(BINS, self.compiled.state_words), DirtyEntries()
         for batch in batches:
             keys = self.key.keys(batch)
             if self.partials.are_in(batch):
@@ -141,7 +141,7 @@ def joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 def divided_and_put_together(key: KeyColumns, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """What two owners receive, one after the other."""
     owners = pa.array([0, 1, 0, 1], pa.uint16()).to_numpy()
-    parts = [divided(batch, key, Division(BINS.shift, owners, 2)) for batch in batches]
+    parts = [divide(batch, key, Division(BINS.shift, owners, 2)) for batch in batches]
     return [part for owner in (0, 1) for part in (of_batch[owner] for of_batch in parts)]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from framework.wire.container import encode_container
 from routing.columns import partition
 from routing.columns.keys import HASHES, KeyColumns
-from routing.columns.partition import AT_ONCE, Division, divided, divided_by, regions_of
+from routing.columns.partition import AT_ONCE, Division, divide, divide_by, regions_of
 
 PARTS = 3
 
@@ -74,8 +74,8 @@ def test_each_part_has_its_rows_by_regions_in_their_order(batch: pa.RecordBatch,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partition, "REGION_ROWS_MIN", rows_min)
         regions = regions_of(len(batch), count)
-        by_bin = divided(hashed, key, division)
-        in_rooms = divided(hashed, key, division, lambda part, size: memoryview(bytearray(size)))
+        by_bin = divide(hashed, key, division)
+        in_rooms = divide(hashed, key, division, lambda part, size: memoryview(bytearray(size)))
     parts = owners[hashes >> np.uint64(59)]
     in_their_order = [np.flatnonzero(parts == part) for part in range(count)]
     by_region = [rows[np.argsort(hashes[rows] // 2**14 % regions, kind="stable")] for rows in in_their_order]
@@ -87,7 +87,7 @@ def test_each_part_has_its_rows_by_regions_in_their_order(batch: pa.RecordBatch,
     for part in (*by_bin, *in_rooms):
         part.validate(full=True)
         assert part.schema.names == [HASHES, *batch.schema.names]
-    by_row = divided_by(batch, parts.astype(np.int64), count)
+    by_row = divide_by(batch, parts.astype(np.int64), count)
     assert [part.to_pylist() for part in by_row] == [rows_of(batch, rows) for rows in in_their_order]
     for part in by_row:
         part.validate(full=True)
@@ -118,14 +118,14 @@ def test_regions_are_powers_of_two_that_can_be_numbered_through(rows: int, parts
 def test_keys_are_hashed_while_they_are_divided_or_before_with_the_same_outcome(batch: pa.RecordBatch):
     key, division = key_of(batch), Division(62, np.array([0, 2, 1, 2], np.uint16), PARTS)
     hashed = batch.append_column(HASHES, pa.array(key.hashes(batch)))
-    assert divided(batch, key, division) == divided(hashed, key, division)
+    assert divide(batch, key, division) == divide(hashed, key, division)
 
 
 def test_a_batch_is_hashed_piece_by_piece_to_its_end():
     """Of which the last is shorter than the others."""
     batch = pa.record_batch({"word": [f"{row:x}" for row in range(3 * AT_ONCE + 5)]})
     key, division = key_of(batch), Division(62, np.array([0, 2, 1, 2], np.uint16), PARTS)
-    parts = divided(batch, key, division)
+    parts = divide(batch, key, division)
     assert sum(map(len, parts)) == len(batch)
     for number, part in enumerate(parts):
         hashes = key.hashes(part.select(["word"]))
@@ -147,7 +147,7 @@ def test_what_is_written_to_a_room_lies_there_as_on_the_wire(parts: int):
 
     hashes = np.random.default_rng(parts).integers(0, 2**64, 1000, np.uint64)
     hashed = batch.append_column(HASHES, pa.array(hashes))
-    for number, part in enumerate(divided(hashed, key_of(batch), division, room)):
+    for number, part in enumerate(divide(hashed, key_of(batch), division, room)):
         _, pieces = encode_container(part)
         there = pa.py_buffer(rooms[number]).address
         starts, before = set(), 0
@@ -164,5 +164,5 @@ def test_what_is_written_to_a_room_lies_there_as_on_the_wire(parts: int):
 def test_a_part_may_have_all_the_long_strings():
     words = ["x" * 1000 if row % 3 == 0 else "y" for row in range(300)]
     batch = pa.record_batch({"word": words, "number": range(300)})
-    parts = divided_by(batch, np.arange(300) % 3, 3)
+    parts = divide_by(batch, np.arange(300) % 3, 3)
     assert [part.to_pylist() for part in parts] == [batch.to_pylist()[part::3] for part in range(3)]

@@ -22,10 +22,10 @@ from routing.commands import (
     Move,
     Noop,
     Outcome,
-    Refused,
+    RefusedCommand,
     Retire,
 )
-from routing.routing_table import Router, RoutingState, Ship
+from routing.routing_table import RoutingState, RoutingTable, Ship
 
 BINS = 4
 OWNERS = [WorkerId(0), WorkerId(2), WorkerId(5)]
@@ -125,7 +125,7 @@ def test_every_set_has_one_outcome_and_accepted_sequences_ascend(stream: Stream)
         isinstance(record, Control) and (time, record.sequence) in sets for time, record in stream
     )
     assert sum(each.sequence is None for each in outcomes) == strangers
-    accepted = [each.sequence for each in outcomes if not isinstance(each, Refused)]
+    accepted = [each.sequence for each in outcomes if not isinstance(each, RefusedCommand)]
     assert accepted == sorted(set(accepted), key=lambda sequence: sequence or 0)
 
 
@@ -227,7 +227,7 @@ def test_routers_agree_with_the_definition_however_far_each_has_installed(
 ):
     owners, configurations = drawn
     workers = [*MEMBERS, WorkerId(9)]
-    routers = {worker: Router(worker, list(owners)) for worker in workers}
+    routers = {worker: RoutingTable(worker, list(owners)) for worker in workers}
     shipped: dict[tuple[int, int], list[tuple[WorkerId, Ship]]] = {}
     installed = dict.fromkeys(workers, -1)
     for announced in range(len(configurations) + 1):
@@ -273,7 +273,7 @@ def test_a_restored_router_is_the_one_that_was_saved(
     drawn: tuple[list[WorkerId], list[Configuration]], reached: int, time: int
 ):
     owners, configurations = drawn
-    server, joiner = Router(WorkerId(0), list(owners)), Router(WorkerId(9), [])
+    server, joiner = RoutingTable(WorkerId(0), list(owners)), RoutingTable(WorkerId(9), [])
     for each in configurations:
         server.announce(each)
     server.install(lambda time: time <= reached)

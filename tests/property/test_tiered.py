@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from framework.wire.columns import decode_batch
 from operators.columns.fold import CompiledFold
 from operators.columns.loop import Field
-from operators.columns.stateful_state_machine import StateMachine
+from operators.columns.stateful_state_machine import CompiledStateMachine
 from operators.stateful.fold import DISCARD
 from routing.bins import BinId, Bins
 from routing.columns.keys import KeyColumns, byte_strings, nulls_of
@@ -92,7 +92,7 @@ class Machine:
             output=pa.schema([*schema, *STATE]),
             per_epoch=per_epoch,
         )
-        self.logic = StateMachine(fold, self.key, STATE, options)
+        self.logic = CompiledStateMachine(fold, self.key, STATE, options)
 
     def apply(self, time: int, keys: list[Any]) -> list[Any]:
         rows = [key if len(self.schema) > 1 else (key,) for key in keys]
@@ -100,8 +100,8 @@ class Machine:
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         return self.keyed(self.logic.apply(0, time, batch))
 
-    def call_up(self, time: int) -> list[Any]:
-        return self.keyed(self.logic.call_up(time)) if self.logic.pending.waits_for(time) else []
+    def on_due(self, time: int) -> list[Any]:
+        return self.keyed(self.logic.on_due(time)) if self.logic.pending.waits_for(time) else []
 
     def entries(self, chunk: bytes) -> dict[Any, Any]:
         batch = decode_batch(chunk)
@@ -141,7 +141,7 @@ class Cluster:
                 assert found == outputs
 
     def end_epoch(self) -> None:
-        found = [row for machine in self.machines for row in machine.call_up(self._time)]
+        found = [row for machine in self.machines for row in machine.on_due(self._time)]
         assert len(found) == len(self._given)
         assert dict(found) == self._given
         self._given = {}
@@ -150,9 +150,9 @@ class Cluster:
     def reset(self) -> None:
         """Whatever an example before this one, that failed, has left."""
         for machine in self.machines:
-            machine.call_up(self._time)
-            for bin_id in machine.logic.shelf.bins():
-                assert list(machine.logic.shelf.extract(bin_id, 10**6))
+            machine.on_due(self._time)
+            for bin_id in machine.logic.bin_state.bins():
+                assert list(machine.logic.bin_state.extract(bin_id, 10**6))
         self.expected, self._given = {}, {}
 
     def move(self, bin_id: BinId, to: int, chunk_bytes_max: int, keys: list[Any]) -> None:
@@ -160,15 +160,15 @@ class Cluster:
         self.end_epoch()
         sender, receiver = self.machines[self.owners[bin_id]], self.machines[to]
         others = [key for key in keys if BINS.of(key) != bin_id]
-        for chunk in sender.logic.shelf.extract(bin_id, chunk_bytes_max):
-            receiver.logic.shelf.install(bin_id, chunk)
+        for chunk in sender.logic.bin_state.extract(bin_id, chunk_bytes_max):
+            receiver.logic.bin_state.install(bin_id, chunk)
             self.apply(others)
         self.owners[bin_id] = to
 
     def check(self) -> None:
         found = Counter[BinId]()
         for machine in self.machines:
-            found.update(machine.logic.shelf.bins())
+            found.update(machine.logic.bin_state.bins())
         if not self._per_epoch:  # else keys that were forgotten are there until the epoch ends
             assert found == Counter(map(BINS.of, self.expected))
 
@@ -178,13 +178,13 @@ class Cluster:
         self.check()
         found: dict[Any, Any] = {}
         for bin_id, owner in enumerate(self.owners):
-            for chunk in self.machines[owner].logic.shelf.extract(BinId(bin_id), 300):
+            for chunk in self.machines[owner].logic.bin_state.extract(BinId(bin_id), 300):
                 entries = self.machines[owner].entries(chunk)
                 assert not entries.keys() & found.keys()
                 assert {BINS.of(key) for key in entries} == {bin_id}
                 found |= entries
         assert found == self.expected
-        assert [machine.logic.shelf.bins() for machine in self.machines] == [{}, {}, {}]
+        assert [machine.logic.bin_state.bins() for machine in self.machines] == [{}, {}, {}]
         self.expected = {}
 
     def _fold(self, key: Any) -> Any:
@@ -204,7 +204,7 @@ def clusters() -> Iterator[Any]:
         def make(kind: str, per_epoch: bool) -> Cluster:
             cluster = Cluster(kind, maker, per_epoch=per_epoch)
             for machine in cluster.machines:
-                stack.callback(machine.logic.shelf.close)
+                stack.callback(machine.logic.bin_state.close)
             return cluster
 
         yield make

@@ -20,8 +20,8 @@ from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input
 from routing.bins import BinId, Bins
-from routing.commands import Configuration, Handover, Instruction, Map, Move, Refused, Retirement
-from routing.router_operator import Report, Restored
+from routing.commands import Configuration, Handover, Instruction, Map, Move, RefusedCommand, Retirement
+from routing.router_operator import ControlReport, Restored
 from tests.cramped import small_regions
 from tests.sim.bins_run import aggregate_columns, count_columns
 
@@ -72,7 +72,7 @@ class Run:
         self.sent: list[Counter[str]] = [Counter() for _ in range(EPOCHS)]
         self.got: dict[int, Counter[Any]] = defaultdict(Counter)
         self.at: dict[tuple[int, BinId], set[int]] = defaultdict(set)
-        self.decided: dict[tuple[int, int | None], Report] = {}
+        self.decided: dict[tuple[int, int | None], ControlReport] = {}
         self.restored: set[WorkerId] = set()
         self.retired: set[WorkerId] = set()
         self.left = 0
@@ -82,9 +82,9 @@ class Run:
         dice = Random(f"{self.seed}/{worker.index}")
         records, control = Input[Row]("records"), ControlInput()
 
-        def report(outcome: Report) -> None:
+        def report(outcome: ControlReport) -> None:
             match outcome:
-                case Configuration() | Handover() | Retirement() | Refused():
+                case Configuration() | Handover() | Retirement() | RefusedCommand():
                     known = self.decided.setdefault((outcome.time, outcome.sequence), outcome)
                     assert outcome == known, f"worker {worker.id} decided {outcome}, another {known}"
                 case Restored():

@@ -26,12 +26,12 @@ from operators.stream import Stream
 from routing.bins import BinId, Bins
 from routing.commands import Control, Instruction, Map, Move, Noop
 from routing.placement import OnBins, RowKey
-from routing.router_operator import Report
+from routing.router_operator import ControlReport
 from routing.routing_table import Installation
 from routing.state.memory import MemoryStore
 from routing.state.per_bin import Bin
 from routing.state.store import StoreMaker
-from routing.state_operator import Logic
+from routing.state_operator import StateLogic
 from tests.cramped import CrampedMaker, small_dictionaries, small_regions
 
 Row = tuple[str, int]
@@ -178,7 +178,7 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
     at: dict[tuple[int, BinId], set[int]] = defaultdict(set)
     shipped: Counter[tuple[int, int, BinId]] = Counter()
 
-    def report(outcome: Report) -> None:
+    def report(outcome: ControlReport) -> None:
         if isinstance(outcome, Installation):
             shipped.update((outcome.time, outcome.sequence, ship.bin_id) for ship in outcome.ships)
 
@@ -256,7 +256,7 @@ def _key(row: Row) -> str:
     return row[0]
 
 
-def _logic(kind: str, options: BinOptions) -> Logic:
+def _logic(kind: str, options: BinOptions) -> StateLogic:
     if kind == "machine":
         return StateMachine(count, lambda: 0, options, "bins")
     return BinnedLogic(remember, recall, keys=[_key, _key], initial=dict, bins=Bins(options.bins), name="bins")

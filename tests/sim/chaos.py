@@ -15,7 +15,7 @@ from framework.dataflow.builder import OperatorBuilder
 from framework.dataflow.capability import Capability, InputCapability
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.notificator import Notificator
-from framework.dataflow.operator import Logic
+from framework.dataflow.operator import OperatorLogic
 from framework.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
 from framework.dataflow.scope import Outlet, Scope
 from framework.progress.order import Time
@@ -134,7 +134,7 @@ class ChaosOperator:
         self._promised: list[dict[Time, list[tuple[int, int]]]] = [defaultdict(list) for _ in outputs]
         self._complete: list[Time] = []
 
-    def start(self, capabilities: list[Capability]) -> Logic:
+    def start(self, capabilities: list[Capability]) -> OperatorLogic:
         """Take the initial capabilities, and hold them for a while."""
         for output, capability in enumerate(capabilities):
             for unasked in self._plan.unasked:
@@ -269,7 +269,7 @@ class DrivenSource:
         builder = scope.operator(f"source {plan.id}")
         self._output, self.outlet = builder.output()
 
-        def start(capabilities: list[Capability]) -> Logic:
+        def start(capabilities: list[Capability]) -> OperatorLogic:
             [self._capability] = capabilities
             return lambda: None
 

@@ -18,21 +18,21 @@ import pytest
 
 from framework.dataflow.operator import BuiltOperator
 from framework.membership import driver, protocol
-from framework.membership.bootstrap_server import JoinServer, Spans, Stage
-from framework.membership.context import Lent
-from framework.membership.dataflow_state import WorkerStock
+from framework.membership.bootstrap_server import BootstrapServer, JoinStage, Participation
+from framework.membership.context import LentCapability
+from framework.membership.dataflow_state import WorkerDataflowState
 from framework.membership.joiner import Joiner, Phase
 from framework.membership.members import WorkerId
 from framework.membership.messages import Linked, Ready, Want
 from framework.progress.order import Time, linear_key
-from framework.simulation.actor import Part, Role, Status
-from framework.simulation.explore import Configuration, Ends, Found, explore
+from framework.simulation.actor import Role, Script, Status
+from framework.simulation.explore import Ends, Found, Scenario, explore
 from framework.simulation.views import Broken, Log
 from framework.worker.worker import Worker
 from operators import Input
 
 
-def feeds(epochs: int, *, records: int = 0, leaves: bool = False) -> Part:
+def feeds(epochs: int, *, records: int = 0, leaves: bool = False) -> Script:
     """A program that feeds so many epochs, with a record in each of the first of them, and then leaves, or ends."""
 
     def part(worker: Worker, log: Log) -> Iterator[None]:
@@ -81,11 +81,11 @@ def judge(ends: Ends) -> str | None:
     return None
 
 
-def _cluster(*roles: Role, **options: Any) -> Configuration:
-    return Configuration(roles, judge, restless=True, arrivals_max=1, **options)
+def _cluster(*roles: Role, **options: Any) -> Scenario:
+    return Scenario(roles, judge, restless=True, arrivals_max=1, **options)
 
 
-def _role(worker: int, part: Part, **options: Any) -> Role:
+def _role(worker: int, part: Script, **options: Any) -> Role:
     return Role(WorkerId(worker), part, **options)
 
 
@@ -125,9 +125,9 @@ CONFIGURATIONS = {
 # Rules that are weaker than ours
 
 
-def lend_at_the_frontier(self: WorkerStock) -> tuple[Lent, ...]:
+def lend_at_the_frontier(self: WorkerDataflowState) -> tuple[LentCapability, ...]:
     """The rule of Selvatici (2019), 6.2: a capability at the server's view of an operator's frontier."""
-    lent: list[Lent] = []
+    lent: list[LentCapability] = []
     for scope in self._installed.scopes().values():
         for child in scope.children():
             if isinstance(child.operator, BuiltOperator) and child.operator.lends:
@@ -149,25 +149,25 @@ class HastyJoiner(Joiner):
         super()._go_on()
 
 
-class LateServer(JoinServer):
+class LateServer(BootstrapServer):
     """Announces what it lends after `Admit` instead of before."""
 
     def receive(self, message: Linked | Want | Ready) -> None:
         if isinstance(message, Linked):
-            self.stage = Stage.LENDING
+            self.stage = JoinStage.LENDING
         else:
             super().receive(message)
 
-    def lent_is_told(self, spans: Spans) -> None:
+    def lent_is_told(self, spans: Participation) -> None:
         self.lent = self._stock.lend()
         super().lent_is_told(spans)
 
 
 RULES: dict[str, tuple[object, str, object] | None] = {
     "ours": None,
-    "frontier": (WorkerStock, "lend", lend_at_the_frontier),
+    "frontier": (WorkerDataflowState, "lend", lend_at_the_frontier),
     "hasty": (driver, "Joiner", HastyJoiner),
-    "late": (protocol, "JoinServer", LateServer),
+    "late": (protocol, "BootstrapServer", LateServer),
 }
 """By name, what takes the place of what."""
 

@@ -28,14 +28,14 @@ from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input, Stream
 from operators.stateful import per_bin_logic
 from routing.bins import BinId, Bins
-from routing.columns.window_state import WindowShelf
+from routing.columns.window_state import WindowState
 from routing.commands import Configuration, Move
-from routing.router_operator import Report
+from routing.router_operator import ControlReport
 from routing.routing_table import Installation
-from routing.state.keyed import KeyedShelf
-from routing.state.per_bin import Bin, BinShelf
+from routing.state.keyed import KeyedState
+from routing.state.per_bin import Bin, PerBinState
 from routing.state.store import KeyedStore
-from routing.state.timers import Pending
+from routing.state.timers import PendingTimers
 
 SEEDS = range(8)
 ON_COLUMNS = "_on_columns"
@@ -105,17 +105,17 @@ class Witness:
     configurations: list[Configuration] = field(default_factory=list)
     """As worker 0 heard of them."""
     told: Counter[str] = field(default_factory=Counter)
-    bin_shelves: list[BinShelf] = field(default_factory=list)
+    bin_shelves: list[PerBinState] = field(default_factory=list)
     stores: list[KeyedStore] = field(default_factory=list)
-    pendings: list[Pending] = field(default_factory=list)
+    pendings: list[PendingTimers] = field(default_factory=list)
 
     def patches(self) -> Iterable[Any]:
         """Have operators make what they are made of here."""
-        yield patch.object(per_bin_logic, "BinShelf", self._bin_shelf)
-        yield patch.object(import_module("operators.stateful.process"), "KeyedShelf", self._keyed_shelf)
-        yield patch.object(import_module("operators.columns.windowing"), "WindowShelf", self._window_shelf)
+        yield patch.object(per_bin_logic, "PerBinState", self._bin_state)
+        yield patch.object(import_module("operators.stateful.process"), "KeyedState", self._keyed_state)
+        yield patch.object(import_module("operators.columns.windowing"), "WindowState", self._window_state)
 
-    def report(self, worker: WorkerId, what: Report) -> None:
+    def report(self, worker: WorkerId, what: ControlReport) -> None:
         """Hear what became of a command."""
         self.told[type(what).__name__] += 1
         if isinstance(what, Installation):
@@ -136,7 +136,9 @@ class Witness:
     def check_forgotten(self, *, except_for: str | None) -> None:
         """Raise unless no state is left."""
         left: dict[str, list[Any]] = {
-            "bins": [shelf.bin_at(bin_id, 0).state for shelf in self.bin_shelves for bin_id in shelf.bins()],
+            "bins": [
+                bin_state.bin_at(bin_id, 0).state for bin_state in self.bin_shelves for bin_id in bin_state.bins()
+            ],
             "keys": [store.bins() for store in self.stores],
         }
         for kind, states in left.items():
@@ -146,11 +148,11 @@ class Witness:
         """Raise unless all that was put off was done."""
         assert [pending.first() for pending in self.pendings] == [None] * len(self.pendings)
 
-    def _bin_shelf(self, initial: Any, pending: Pending) -> BinShelf:
+    def _bin_state(self, initial: Any, pending: PendingTimers) -> PerBinState:
         assert self.building is not None
         worker, used = self.building, self.used
 
-        class Watched(BinShelf):
+        class Watched(PerBinState):
             def bin_at(self, bin_id: BinId, time: int) -> Bin:
                 used[time, bin_id].add(worker)
                 return super().bin_at(bin_id, time)
@@ -159,14 +161,14 @@ class Witness:
         self.pendings.append(pending)
         return self.bin_shelves[-1]
 
-    def _keyed_shelf(self, store: KeyedStore, pending: Pending) -> KeyedShelf:
+    def _keyed_state(self, store: KeyedStore, pending: PendingTimers) -> KeyedState:
         self.stores.append(store)
         self.pendings.append(pending)
-        return KeyedShelf(store, pending)
+        return KeyedState(store, pending)
 
-    def _window_shelf(self, bins: Bins, state_words: int, key: Any, state: Any, pending: Pending) -> WindowShelf:
+    def _window_state(self, bins: Bins, state_words: int, key: Any, state: Any, pending: PendingTimers) -> WindowState:
         self.pendings.append(pending)
-        return WindowShelf(bins, state_words, key, state, pending)
+        return WindowState(bins, state_words, key, state, pending)
 
 
 def run_seed(query: str, seed: int, *, trace_moves: int = 0) -> Witness:

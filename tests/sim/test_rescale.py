@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from framework.errors import GraphError
-from framework.membership.bootstrap_server import Stage
+from framework.membership.bootstrap_server import JoinStage
 from framework.membership.members import WorkerId
 from framework.simulation.cluster import Pace, SimulatedCluster
 from framework.simulation.invariants import Invariants
@@ -81,7 +81,7 @@ def test_a_joiner_comes_while_a_slow_member_has_yet_to_forget_another(seed: int)
         if worker.id == 0:
             cluster.join(WorkerId(3), worker.id, program)
             serving = None
-            while (serving is None or serving.stage is not Stage.ADMITTED) and 3 not in worker.members.workers:
+            while (serving is None or serving.stage is not JoinStage.ADMITTED) and 3 not in worker.members.workers:
                 yield
                 serving = worker.rescaling.member.serving
             if 3 not in worker.members.workers:

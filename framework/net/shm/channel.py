@@ -9,16 +9,16 @@ from __future__ import annotations
 import socket
 
 from framework.errors import ProtocolError
-from framework.net.shm.segment import Borrowed, Lent
+from framework.net.shm.segment import InboundSegment, OutboundSegment
 from framework.wire.codec import Buffer
 from framework.wire.messages import Body
-from framework.wire.shm_messages import Answer, Lending, Offer, Placed, Returned, encode
+from framework.wire.shm_messages import Answer, Offer, Placed, Returned, ShmMessage, encode
 
 SHARED_BYTES_MIN = 64 * 1024
 """Smaller bodies go through the socket: to name them would take as long."""
 
 
-class Sharing:
+class ShmChannel:
     """The memory of both ends of one link."""
 
     __slots__ = ("_accepted", "_borrowed", "_lent", "_offers", "_replies")
@@ -26,9 +26,9 @@ class Sharing:
     def __init__(self, connection: socket.socket) -> None:
         self._offers = is_local(connection)
         """Whether memory is still to be offered."""
-        self._lent: Lent | None = None
+        self._lent: OutboundSegment | None = None
         self._accepted = False
-        self._borrowed: Borrowed | None = None
+        self._borrowed: InboundSegment | None = None
         self._replies: list[Body] = []
 
     @property
@@ -56,18 +56,18 @@ class Sharing:
             return [body] if placed is None else [[encode(placed)]]
         if self._offers:
             self._offers = False
-            self._lent = Lent.open()
+            self._lent = OutboundSegment.open()
             if self._lent is not None:
                 return [body, [encode(self._lent.offer)]]
         return [body]
 
     def room(self, size: int) -> memoryview | None:
-        """Where a body's large pieces, of so many bytes in all, had best be written: see `Lent.room`."""
+        """Where a body's large pieces, of so many bytes in all, had best be written: see `OutboundSegment.room`."""
         if size < SHARED_BYTES_MIN or not self._accepted or self._lent is None:
             return None
         return self._lent.room(size)
 
-    def hear(self, message: Lending) -> Buffer | None:
+    def hear(self, message: ShmMessage) -> Buffer | None:
         """What the other end says of memory; the body that it has placed, if it has."""
         match message:
             case Placed() if self._borrowed is not None:
@@ -75,7 +75,7 @@ class Sharing:
             case Returned() if self._lent is not None:
                 self._lent.take_back(message)
             case Offer() if self._borrowed is None:
-                self._borrowed = Borrowed.open(message)
+                self._borrowed = InboundSegment.open(message)
                 self._replies.append([encode(Answer(self._borrowed is not None))])
             case Answer(accepted) if self._lent is not None and not self._accepted:
                 self._accepted = accepted

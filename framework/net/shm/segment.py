@@ -21,7 +21,7 @@ from framework.errors import ProtocolError
 from framework.wire.codec import Buffer
 from framework.wire.framing import FRAME_BYTES_MAX
 from framework.wire.messages import Body
-from framework.wire.shm_messages import TOKEN_BYTES, Blocks, Offer, Placed, Returned
+from framework.wire.shm_messages import TOKEN_BYTES, BlockAllocator, Offer, Placed, Returned
 
 UNREAD_BYTES_MAX = 2 * FRAME_BYTES_MAX
 """When the other end has not come to more than this, sources pause. With less, a few large batches would have them wait
@@ -37,7 +37,7 @@ BEFORE_BYTES, BEHIND_BYTES = 4096, 64
 """What a room has before and behind what is written to it: for what a body has beside its large pieces."""
 
 
-class Lent:
+class OutboundSegment:
     """What this end of a link lends."""
 
     def __init__(self, descriptor: int) -> None:
@@ -47,7 +47,7 @@ class Lent:
         self._memory = mmap.mmap(descriptor, LENT_BYTES)
         token = secrets.token_bytes(TOKEN_BYTES)
         self._memory[:TOKEN_BYTES] = token
-        self._blocks = Blocks(TOKEN_BYTES, LENT_BYTES)
+        self._blocks = BlockAllocator(TOKEN_BYTES, LENT_BYTES)
         self._placed: dict[int, int] = {}
         """The blocks that bodies are in, by where these start."""
         self._address = 0
@@ -62,10 +62,10 @@ class Lent:
         """What the other end must know."""
 
     @staticmethod
-    def open() -> Lent | None:
+    def open() -> OutboundSegment | None:
         """Memory to lend, if this system can."""
         try:
-            return Lent(os.memfd_create("hailer-link", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+            return OutboundSegment(os.memfd_create("hailer-link", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
         except (AttributeError, OSError):  # not Linux, or it has no memory or descriptor left
             return None
 
@@ -167,7 +167,7 @@ class Lent:
             self._memory.close()
 
 
-class Borrowed:
+class InboundSegment:
     """What the other end of a link lends."""
 
     def __init__(self, memory: mmap.mmap) -> None:
@@ -180,7 +180,7 @@ class Borrowed:
         """Those that nobody does. Whoever drops the last reference may be another thread."""
 
     @staticmethod
-    def open(offer: Offer) -> Borrowed | None:
+    def open(offer: Offer) -> InboundSegment | None:
         """The memory that was offered, if it can be seen from here."""
         path = f"/proc/{offer.process}/fd/{offer.descriptor}"
         try:
@@ -196,7 +196,7 @@ class Borrowed:
             return None
         finally:
             os.close(descriptor)
-        return Borrowed(memory) if memory[:TOKEN_BYTES] == offer.token else None
+        return InboundSegment(memory) if memory[:TOKEN_BYTES] == offer.token else None
 
     def view(self, placed: Placed) -> memoryview:
         """The body that was placed. Its block is returned when nothing refers to it any more."""

@@ -21,9 +21,9 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from framework.launch.control_protocol import JobEnds
-from framework.launch.gateway import Hub, Line, Outlet
+from framework.launch.gateway import Gateway, OutputPump, StreamKind
 from framework.launch.launcher import CannotStart, Order, how_it_ended
-from framework.launch.rpc import Link
+from framework.launch.rpc import RpcLink
 from framework.membership.members import Address
 from framework.net.secret import SECRET_BYTES
 from framework.wire.extensions import registered
@@ -52,7 +52,7 @@ class SparkLauncher:
         self._threads = threads
         self._secret = secrets.token_bytes(SECRET_BYTES)
         bound, self._host = hub_host(context)
-        self._hub = Hub(bound, self._secret)
+        self._hub = Gateway(bound, self._secret)
         self._name = f"hailer-{secrets.token_hex(4)}"
         self._attempts = count()
         self._tasks: list[_Task] = []
@@ -129,8 +129,8 @@ class _Task:
         """Why the Spark job failed, if it did."""
         self._context = context
         self._group = group
-        self._life: Link | None = None
-        self._outlets: list[Outlet] = []
+        self._life: RpcLink | None = None
+        self._outlets: list[OutputPump] = []
         self._at = ""
         self._code: int | None = None
         self._lost = False
@@ -160,15 +160,18 @@ class _Task:
 
     def connect(
         self,
-        lines: dict[Line, socket.socket],
+        lines: dict[StreamKind, socket.socket],
         outputs: tuple[int | None, int | None],
         unread: Callable[[], None],
     ) -> None:
         """Take its lines, on which it says next where it listens."""
-        self.news, self.link = lines[Line.NEWS].detach(), lines[Line.LINK]
-        self._life = Link(lines[Line.LIFE])
+        self.news, self.link = lines[StreamKind.NEWS].detach(), lines[StreamKind.LINK]
+        self._life = RpcLink(lines[StreamKind.LIFE])
         out, err = outputs
-        self._outlets = [Outlet(lines[Line.OUT], out, 1, unread), Outlet(lines[Line.ERR], err, 2, unread)]
+        self._outlets = [
+            OutputPump(lines[StreamKind.OUT], out, 1, unread),
+            OutputPump(lines[StreamKind.ERR], err, 2, unread),
+        ]
         threading.Thread(target=self._listen, args=[self._life], name=self._group, daemon=True).start()
 
     def begin(self, addresses: Sequence[Address], server: int | None) -> None:
@@ -218,7 +221,7 @@ class _Task:
             outlet.close(max(0.0, deadline_s - time.monotonic()))
         self._hang_up()
 
-    def _listen(self, life: Link) -> None:
+    def _listen(self, life: RpcLink) -> None:
         while (message := life.receive()) is not None:
             match message:
                 case {"pid": int(pid), "at": str(at), "host": str(host), "port": int(port)}:

@@ -23,9 +23,9 @@ from typing import NoReturn, Protocol
 from framework.launch.config import Config, Spawned
 from framework.launch.control_protocol import ControlPlane
 from framework.launch.execute import execute_as_child
-from framework.launch.gateway import Line, hello_of, keep_alive
+from framework.launch.gateway import StreamKind, hello_of, keep_alive
 from framework.launch.launcher import END_WHEN_ASKED_S
-from framework.launch.rpc import Link
+from framework.launch.rpc import RpcLink
 from framework.membership.members import Address
 from framework.net.connect import Patience, connect_link
 from framework.wire.extensions import Extension, restore
@@ -70,10 +70,10 @@ def run(tickets: Iterator[Ticket], program: Program, registered: dict[str, Exten
 class _Task:
     def __init__(self, ticket: Ticket) -> None:
         self._ticket = ticket
-        self._lines = {line: self._connect(line) for line in Line}
-        life = self._lines[Line.LIFE]
+        self._lines = {line: self._connect(line) for line in StreamKind}
+        life = self._lines[StreamKind.LIFE]
         self._listener = socket.create_server((life.getsockname()[0], 0), family=life.family, backlog=128)
-        self._life = Link(life)
+        self._life = RpcLink(life)
         self._held, self._gate = os.pipe()
         """What the child holds on to: first it is told there who it is, and when that ends, it shall."""
         self._child = -1
@@ -86,16 +86,16 @@ class _Task:
             (),
             listener_fd=self._listener.fileno(),
             lifeline_fd=self._held,
-            report_fd=self._lines[Line.NEWS].fileno(),
-            link_fd=self._lines[Line.LINK].fileno(),
+            report_fd=self._lines[StreamKind.NEWS].fileno(),
+            link_fd=self._lines[StreamKind.LINK].fileno(),
         )
         self._child = os.fork()
         if self._child == 0:
-            _be_child(program, self._ticket, spawned, out=self._lines[Line.OUT], err=self._lines[Line.ERR])
+            _be_child(program, self._ticket, spawned, out=self._lines[StreamKind.OUT], err=self._lines[StreamKind.ERR])
         host, port, *_ = self._listener.getsockname()
         self._life.send({"pid": self._child, "at": socket.gethostname(), "host": host, "port": port})
         os.close(self._held)
-        for ours in (self._listener, *(line for kind, line in self._lines.items() if kind is not Line.LIFE)):
+        for ours in (self._listener, *(line for kind, line in self._lines.items() if kind is not StreamKind.LIFE)):
             ours.close()
         obeying = threading.Thread(target=self._obey, args=[spawned], name="hub", daemon=True)
         obeying.start()
@@ -106,7 +106,7 @@ class _Task:
         obeying.join()
         return code
 
-    def _connect(self, line: Line) -> socket.socket:
+    def _connect(self, line: StreamKind) -> socket.socket:
         ticket = self._ticket
         hello = hello_of(ticket.process, ticket.attempt, line)
         patience = Patience(time.monotonic() + CONNECT_S_MAX, lambda: False)

@@ -33,7 +33,7 @@ def lacking(table: Table, keys: Keys, on_disk: Array) -> Array:
     return rows[: _distinct(keys.hashes, keys.offsets, keys.data, keys.nulls, rows, seen)]
 
 
-def places(offsets: Array, data: Array, nulls: Array, rows: Array, bins: Array) -> list[bytes]:
+def db_keys(offsets: Array, data: Array, nulls: Array, rows: Array, bins: Array) -> list[bytes]:
     """The places of the keys at `rows`, which are in `bins`."""
     offsets, data, nulls = sealed(offsets), sealed(data), sealed(nulls)
     sizes = offsets[rows + 1].astype(np.int64) - offsets[rows]

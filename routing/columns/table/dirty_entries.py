@@ -10,7 +10,7 @@ CHANGED_MIN = 1024
 """How many there is room for at first."""
 
 
-class Changes:
+class DirtyEntries:
     """Which entries of a table have changed since this was last asked."""
 
     def __init__(self, *, serial: int = 1, room: int = CHANGED_MIN) -> None:

@@ -88,7 +88,7 @@ def _bin(shift, hash):
 
 
 @inlined
-def places(view):
+def entry_addresses(view):
     """What `insert` and `remove` need to know of a table: where it says where its arrays are.
 
     This is one number, for a call takes the longer, the more it hands over.
@@ -116,8 +116,8 @@ def _add(address, difference):
 def find_or_insert(meta, data, end, candidate, hash, start, size):
     """The entry of a key that its candidate is not, or not seen to be; ~ a new one, if it has none.
 
-    It is ~ `NONE` if there is no room. `meta` is what `places` gave; keys lie from `data` on, and memory may end at
-    `end`.
+    It is ~ `NONE` if there is no room. `meta` is what `entry_addresses` gave; keys lie from `data` on, and memory may
+    end at     `end`.
     """
     entries, arena, width = _known(meta, ENTRIES), _known(meta, ARENA), _known(meta, WIDTH)
     if candidate >= 0 and size > 8:
@@ -140,7 +140,7 @@ def find_or_insert(meta, data, end, candidate, hash, start, size):
 def insert(meta, hash, key, size, end):
     """The new entry of a key that is not there, or `NONE` if there is no room. Its state is for the caller to set.
 
-    `meta` is what `places` gave; the key's bytes are at an address, and memory may end at `end`.
+    `meta` is what `entry_addresses` gave; the key's bytes are at an address, and memory may end at `end`.
     """
     slots = _known(meta, SLOTS)
     at = empty_slot(slots, np.uint64(_known(meta, SLOTS_SIZE) - 1), hash)
@@ -222,7 +222,7 @@ def _leave_slot(slots, size, low, entry):
 
 @kernel
 def remove(meta, entry, bin_id):
-    """Forget a key of a bin. `meta` is what `places` gave."""
+    """Forget a key of a bin. `meta` is what `entry_addresses` gave."""
     width, entries, arena = _known(meta, WIDTH), _known(meta, ENTRIES), _known(meta, ARENA)
     at = entries + 8 * width * entry
     key, links = load_u64(at + 8 * KEY), load_u64(at + 8 * LINKS)

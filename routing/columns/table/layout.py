@@ -58,7 +58,7 @@ def used_max(slots: int) -> int:
     return slots // 4 if slots <= NEAR_SLOTS_MAX else slots // 16 * 11
 
 
-class View(NamedTuple):
+class TableView(NamedTuple):
     """The arrays of a table, as kernels take them."""
 
     slots: Array

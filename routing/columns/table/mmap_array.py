@@ -23,7 +23,7 @@ BEFORE_BYTES = 16
 """The system's allocator leaves so much before large arrays; so do we, and entries lie on cache lines in one way."""
 
 
-class Growing:
+class MmapArray:
     """Words, of which there can be more at any time. Those that were never written are 0."""
 
     def __init__(self, words: int) -> None:

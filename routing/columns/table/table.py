@@ -15,7 +15,7 @@ from routing.bins import BinId, Bins
 from routing.columns.compiled import inlined, kernel
 from routing.columns.keys import Keys
 from routing.columns.memory import WORD, Array, address_of, empty, load_i64, load_u8, load_u64, prefetch, store
-from routing.columns.table.entries import bin_of, empty_slot, insert, places, remove
+from routing.columns.table.entries import bin_of, empty_slot, entry_addresses, insert, remove
 from routing.columns.table.layout import (
     ARENA_FIRST,
     ARENA_TOP,
@@ -41,11 +41,11 @@ from routing.columns.table.layout import (
     USED,
     USED_MAX,
     WIDTH,
-    View,
+    TableView,
     size_of,
     used_max,
 )
-from routing.columns.table.mmap_array import Growing, cleared
+from routing.columns.table.mmap_array import MmapArray, cleared
 from routing.columns.table.probe import AHEAD
 
 SLOTS_MIN, ENTRIES_MIN, ARENA_MIN = 1024, 512, 1024
@@ -80,8 +80,8 @@ class Table:
         self._next = np.zeros(0, np.uint64)
         self._ready = 0
         """So many of the next slots have been touched, so that the system has cleared them."""
-        self._entries = Growing(PAD + ENTRIES_MIN * width)
-        self._arena = Growing(ARENA_MIN)
+        self._entries = MmapArray(PAD + ENTRIES_MIN * width)
+        self._arena = MmapArray(ARENA_MIN)
         self._heads = np.full(self._bins.count, NONE, np.int64)
         self._counts = np.zeros(self._bins.count, np.int64)
         self._blocks = np.full(EXACT_WORDS_MAX + 33, -1, np.int64)
@@ -112,9 +112,9 @@ class Table:
         entries = self._meta[COUNT] * self._meta[WIDTH]
         return int(16 * slots + 9 * (entries + self._meta[ARENA_TOP]))
 
-    def view(self) -> View:
+    def view(self) -> TableView:
         """What kernels take. It holds until `make_room`."""
-        return View(
+        return TableView(
             self._slots,
             self._old,
             self._entries.words,
@@ -254,7 +254,7 @@ def _sweep(view, slots_max):
 @kernel
 def _install(view, first, hashes, offsets, data, nulls, states):
     """From row `first` on; the row that there was no room for, or their number."""
-    width, where, begin = view.meta[WIDTH], places(view), address_of(data)
+    width, where, begin = view.meta[WIDTH], entry_addresses(view), address_of(data)
     for row in range(first, len(hashes)):
         key = begin + np.int64(offsets[row])
         entry = insert(where, hashes[row], key, size_of(offsets, nulls, row), begin + len(data))
@@ -278,7 +278,7 @@ def _list(view, found):
 
 @kernel
 def _forget(view, entries, hashes):
-    where = places(view)
+    where = entry_addresses(view)
     for row in range(len(entries)):
         remove(where, entries[row], bin_of(view, hashes[row]))
 
@@ -314,7 +314,7 @@ def _measure(view, bin_id, bytes_max):
 @kernel
 def _extract(view, bin_id, offsets, data, nulls, states):
     begin, arena, width = address_of(view.entries) + 8 * PAD, address_of(view.arena), view.meta[WIDTH]
-    where, end = places(view), np.int64(0)
+    where, end = entry_addresses(view), np.int64(0)
     for row in range(len(nulls)):
         entry = view.heads[bin_id]
         at = begin + 8 * width * entry

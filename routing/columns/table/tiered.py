@@ -20,9 +20,8 @@ from routing.bins import BinId, Bins
 from routing.columns.compiled import kernel
 from routing.columns.keys import KeyColumns, Keys
 from routing.columns.memory import Array, address_of
-from routing.columns.table.db_keys import keys_at, lacking, places
-from routing.columns.table.entries import insert, remove
-from routing.columns.table.entries import places as places_of
+from routing.columns.table.db_keys import db_keys, keys_at, lacking
+from routing.columns.table.entries import entry_addresses, insert, remove
 from routing.columns.table.layout import HALF, LINKS, NONE, PAD, STATE, WIDTH, size_of
 from routing.columns.table.table import Table
 from routing.state.database import Database
@@ -70,9 +69,9 @@ class TieredTable:
         keys = key.keys(pa.RecordBatch.from_pylist([dict.fromkeys(key.names)], schema=key.schema))
         rows = lacking(table, keys, on_disk)
         bring_in(table, keys, rows, np.zeros((1, state_words), np.uint64))
-        assert len(places(keys.offsets, keys.data, keys.nulls, rows, on_disk - 1)) == 1
+        assert len(db_keys(keys.offsets, keys.data, keys.nulls, rows, on_disk - 1)) == 1
         entries, bins, _, _ = choose(table, 0, wanted=1, only_this=False, epoch=-1)
-        assert len(places(*table.gather(entries), np.arange(1), bins)) == 1
+        assert len(db_keys(*table.gather(entries), np.arange(1), bins)) == 1
         take_out(table, entries, bins, state_words)
 
     @property
@@ -98,7 +97,7 @@ class TieredTable:
             return
         rows = rows[np.argsort(keys.hashes[rows])]  # by bins: those that are near each other are read together
         bins = (keys.hashes[rows] >> np.uint64(self._bins.shift)).astype(np.int64) if self._bins.count > 1 else 0 * rows
-        sought = places(keys.offsets, keys.data, keys.nulls, rows, bins)
+        sought = db_keys(keys.offsets, keys.data, keys.nulls, rows, bins)
         found = self._database.get(sought)
         here = [number for number, state in enumerate(found) if state is not None]
         if not here:
@@ -149,7 +148,7 @@ class TieredTable:
         self._database.close()
 
     def _write_out(self, entries: Array, bins: Array) -> None:
-        found = places(*self.table.gather(entries), np.arange(len(entries)), bins)
+        found = db_keys(*self.table.gather(entries), np.arange(len(entries)), bins)
         states, size = take_out(self.table, entries, bins, self._words).tobytes(), 8 * self._words
         batch = WriteBatch(raw_mode=True)
         for number, place in enumerate(found):
@@ -213,7 +212,7 @@ def take_out(table: Table, entries: Array, bins: Array, words: int) -> Array:
 @kernel
 def _bring_in(view, first, hashes, offsets, data, nulls, rows, states):
     """From the first on; the one that there was no room for, or their number."""
-    width, where, begin = view.meta[WIDTH], places_of(view), address_of(data)
+    width, where, begin = view.meta[WIDTH], entry_addresses(view), address_of(data)
     for number in range(first, len(rows)):
         row = rows[number]
         key = begin + np.int64(offsets[row])
@@ -250,7 +249,7 @@ def _choose(view, turn, only_this, epoch, entries, bins):
 
 @kernel
 def _take_out(view, entries, bins, states):
-    width, where = view.meta[WIDTH], places_of(view)
+    width, where = view.meta[WIDTH], entry_addresses(view)
     for row in range(len(entries)):
         for word in range(states.shape[1]):
             states[row, word] = view.entries[PAD + entries[row] * width + STATE + word]

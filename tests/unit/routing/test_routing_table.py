@@ -8,7 +8,7 @@ from framework.membership.members import WorkerId
 from framework.wire.codec import decode_value, encode_value
 from routing.bins import BinId
 from routing.commands import Configuration
-from routing.routing_table import Installation, Router, RoutingState, Ship
+from routing.routing_table import Installation, RoutingState, RoutingTable, Ship
 
 A, B, C = WorkerId(0), WorkerId(3), WorkerId(8)
 
@@ -21,8 +21,8 @@ def ship(bin_id: int, target: WorkerId) -> Ship:
     return Ship(BinId(bin_id), target)
 
 
-def router(worker: WorkerId, *announced: Configuration) -> Router:
-    made = Router(worker, [A, B, A, B])
+def router(worker: WorkerId, *announced: Configuration) -> RoutingTable:
+    made = RoutingTable(worker, [A, B, A, B])
     for each in announced:
         made.announce(each)
         made.validate()
@@ -66,7 +66,7 @@ def test_one_copy_brings_a_table_over_many_configurations():
 def test_one_owner_of_everything_is_known():
     routed = router(A, configuration(3, 0, {0: B, 2: B}), configuration(5, 1, {3: A}))
     assert [routed.sole_owner_at(time) for time in (2, 3, 4, 5)] == [None, B, B, None]
-    assert Router(A, [A]).sole_owner_at(0) == A
+    assert RoutingTable(A, [A]).sole_owner_at(0) == A
 
 
 def test_the_owner_ships_when_everything_earlier_is_applied():
@@ -96,7 +96,7 @@ def test_an_empty_configuration_is_reported_as_installed():
 
 
 def test_a_bin_that_goes_to_its_owner_is_not_shipped():
-    routed = Router(A, [A, B])
+    routed = RoutingTable(A, [A, B])
     routed.announce(configuration(3, 0, {0: A}))
     assert routed.install(lambda time: True) == [Installation(3, 0, [])]
 
@@ -123,7 +123,7 @@ def test_a_joiner_routes_as_its_server_does():
     server.install(lambda time: time <= 2)
     state = server.state()
     assert state == RoutingState((A, B, A, C), 2, (configuration(5, 1, {0: C}), configuration(8, 2, {})))
-    joiner = Router(C, [])
+    joiner = RoutingTable(C, [])
     assert not joiner.ready
     assert joiner.restore(decode_value(encode_value(state)))
     joiner.validate()
@@ -133,7 +133,7 @@ def test_a_joiner_routes_as_its_server_does():
 
 
 def test_a_joiner_does_nothing_before_it_knows_the_owners():
-    joiner = Router(C, [])
+    joiner = RoutingTable(C, [])
     for act in (
         lambda: joiner.table_at(0),
         lambda: joiner.sole_owner_at(0),
@@ -161,7 +161,7 @@ def test_a_worker_that_routes_already_keeps_its_own_table():
     ids=["moves to its owner", "unknown bin", "bins out of order", "two hops at one time"],
 )
 def test_validation_finds_a_configuration_that_no_compiler_makes(wrong: list[Configuration]):
-    routed = Router(A, [A, B, A, B])
+    routed = RoutingTable(A, [A, B, A, B])
     for each in wrong:
         routed.announce(each)
     with pytest.raises(AssertionError):

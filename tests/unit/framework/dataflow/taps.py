@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from framework.dataflow.capability import Capability
-from framework.dataflow.operator import Logic
+from framework.dataflow.operator import OperatorLogic
 from framework.dataflow.pact import Pact, Pipeline
 from framework.dataflow.scope import Outlet, Scope
 from framework.membership.members import Members
@@ -70,7 +70,7 @@ class Tap:
         self.output, self.outlet = builder.output()
         self.capability: Capability
 
-        def start(capabilities: list[Capability]) -> Logic:
+        def start(capabilities: list[Capability]) -> OperatorLogic:
             [self.capability] = capabilities
             return lambda: None
 

@@ -13,7 +13,7 @@ import pytest
 from framework.errors import UserError
 from framework.launch.agent import Agent
 from framework.launch.execute import execute
-from framework.launch.rpc import LINE_BYTES_MAX, Inquiry, Link, NoAnswer, RequestFailed
+from framework.launch.rpc import LINE_BYTES_MAX, NoAnswer, RequestFailed, RpcClient, RpcLink
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 from operators import Input
@@ -37,11 +37,11 @@ def answer(worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
 
 
 @contextmanager
-def linked(worker: Worker) -> Iterator[Inquiry]:
+def linked(worker: Worker) -> Iterator[RpcClient]:
     """A worker that answers, and the other end."""
     ours, theirs = socket.socketpair()
-    Agent(Link(theirs), [worker], answer).start()
-    inquiry = Inquiry(Link(ours))
+    Agent(RpcLink(theirs), [worker], answer).start()
+    inquiry = RpcClient(RpcLink(ours))
     try:
         yield inquiry
     finally:
@@ -57,7 +57,7 @@ def asking(*requests: tuple[str, Mapping[str, Any]]) -> list[Any]:
             numbers.stream(scope)
         outcomes: list[Any] = []
 
-        def ask(inquiry: Inquiry) -> None:
+        def ask(inquiry: RpcClient) -> None:
             for request, arguments in requests:
                 try:
                     outcomes.append(inquiry.ask(worker.id, request, arguments, within_s=WITHIN_S))
@@ -100,8 +100,8 @@ def test_a_worker_that_does_not_step_in_time_does_nothing():
             executed.append(request)
 
         ours, theirs = socket.socketpair()
-        Agent(Link(theirs), [worker], note).start()
-        inquiry = Inquiry(Link(ours))
+        Agent(RpcLink(theirs), [worker], note).start()
+        inquiry = RpcClient(RpcLink(ours))
         pending = inquiry.begin(worker.id, "late", within_s=0.0)
         with pytest.raises(NoAnswer, match="worker 0 did not get to its next step within 0 s"):
             pending.result()
@@ -116,7 +116,7 @@ def test_a_worker_that_does_not_step_in_time_does_nothing():
 
 def test_an_end_that_is_gone_is_told():
     ours, theirs = socket.socketpair()
-    inquiry = Inquiry(Link(ours))
+    inquiry = RpcClient(RpcLink(ours))
     pending = inquiry.begin(WorkerId(3), "status", within_s=WITHIN_S)
     theirs.close()
     with pytest.raises(NoAnswer, match="the process of worker 3 has ended, or does not listen"):
@@ -128,7 +128,7 @@ def test_an_end_that_is_gone_is_told():
 
 def test_a_process_that_reads_nothing_is_given_up():
     ours, theirs = socket.socketpair()
-    inquiry = Inquiry(Link(ours, send_s_max=1))
+    inquiry = RpcClient(RpcLink(ours, send_s_max=1))
     pending = [inquiry.begin(WorkerId(3), "status", {"much": "x" * 100_000}, within_s=0.0) for _ in range(20)]
     with pytest.raises(NoAnswer, match="does not listen"):
         pending[-1].result()
@@ -140,6 +140,6 @@ def test_what_is_no_object_ends_the_link(sent: bytes):
     ours, theirs = socket.socketpair()
     with theirs:
         theirs.sendall(sent)
-    link = Link(ours)
+    link = RpcLink(ours)
     assert link.receive() is None
     link.close()

@@ -22,6 +22,7 @@ from framework.membership.messages import (
     Grant,
     Join,
     Joined,
+    JoinState,
     Leaving,
     Linked,
     Missing,
@@ -32,7 +33,6 @@ from framework.membership.messages import (
     RescaleMessage,
     Roster,
     ScopeState,
-    State,
     Want,
     Wish,
     shape_of,
@@ -55,7 +55,7 @@ MESSAGES: list[RescaleMessage] = [
     Linked(),
     Admit(TWO, HOME, 4),
     ScopeState(3, ((1, 5, -2), (2, Product(5, 6), 2**40)), ((9, 0, 1),), ((1, 7), (2, 0))),
-    State(
+    JoinState(
         2, 17, ((0, b"f" * 16), (1, b"")), ((0, 5),), (("0.3", 1, Product(1, 2)), ("0.1", 0, 4)), ((ONE, 0, 2**63 - 1),)
     ),
     First(((0, 5), (3, 0))),

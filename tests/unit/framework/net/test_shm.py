@@ -18,13 +18,13 @@ import pytest
 from framework.membership.members import WorkerId
 from framework.net.endpoint import Endpoint
 from framework.net.shm import segment
-from framework.net.shm.channel import SHARED_BYTES_MIN, Sharing
-from framework.net.shm.segment import Borrowed, Lent
+from framework.net.shm.channel import SHARED_BYTES_MIN, ShmChannel
+from framework.net.shm.segment import InboundSegment, OutboundSegment
 from framework.net.tcp_link import OUTBOUND_BYTES_MAX
 from framework.wire import shm_messages
 from framework.wire.framing import FrameReader, frame
 from framework.wire.messages import Body, Data, Goodbye, Lost, Message, decode, encode_whole
-from framework.wire.shm_messages import Answer, Blocks, Lending, Offer, Placed, Returned
+from framework.wire.shm_messages import Answer, BlockAllocator, Offer, Placed, Returned, ShmMessage
 
 ME, PEER = WorkerId(0), WorkerId(1)
 LIMIT_S = 20
@@ -42,10 +42,10 @@ class Far:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.reader = FrameReader()
-        self.heard: list[Lending | Message] = []
+        self.heard: list[ShmMessage | Message] = []
         self.received_bytes = 0
 
-    def hear(self, count: int) -> list[Lending | Message]:
+    def hear(self, count: int) -> list[ShmMessage | Message]:
         while len(self.heard) < count:
             data = self.connection.recv(1 << 20)
             assert data, "the link has ended"
@@ -54,7 +54,7 @@ class Far:
         heard, self.heard = self.heard[:count], self.heard[count:]
         return heard
 
-    def say(self, *messages: Lending) -> None:
+    def say(self, *messages: ShmMessage) -> None:
         self.connection.sendall(b"".join(frame(shm_messages.encode(message)) for message in messages))
 
 
@@ -91,13 +91,13 @@ def heard_by(endpoint: Endpoint) -> None:
     assert endpoint.receive() == []
 
 
-def accepted(endpoint: Endpoint, far: Far) -> Borrowed:
+def accepted(endpoint: Endpoint, far: Far) -> InboundSegment:
     """The endpoint's memory, which it offers with its first large body."""
     send(endpoint, batch(0))
     data, offer = far.hear(2)
     assert data == Data(0, 0, batch(0))
     assert isinstance(offer, Offer)
-    borrowed = Borrowed.open(offer)
+    borrowed = InboundSegment.open(offer)
     assert borrowed is not None
     far.say(Answer(True))
     heard_by(endpoint)
@@ -188,7 +188,7 @@ def test_what_was_written_to_a_room_stays_there(link: tuple[Endpoint, Far], monk
     numbers = np.arange(50_000)
     sent = in_room(endpoint, numbers, numbers * 3)
     written = pa.py_buffer(sent["n0"].buffers()[1]).address
-    monkeypatch.setattr(Blocks, "take", lambda blocks, size: pytest.fail("nothing else is needed"))
+    monkeypatch.setattr(BlockAllocator, "take", lambda blocks, size: pytest.fail("nothing else is needed"))
     send(endpoint, sent)
     [placed] = far.hear(1)
     assert far.received_bytes < 200
@@ -326,7 +326,7 @@ def test_until_the_offer_is_answered_bodies_go_through_the_socket(link: tuple[En
 
 def test_what_is_lent_to_this_end_is_read_and_returned(link: tuple[Endpoint, Far]) -> None:
     endpoint, far = link
-    lent = Lent.open()
+    lent = OutboundSegment.open()
     assert lent is not None
     far.say(lent.offer)
     heard_by(endpoint)
@@ -361,7 +361,7 @@ def test_what_is_lent_to_this_end_is_read_and_returned(link: tuple[Endpoint, Far
         Returned(0, ()),
     ],
 )
-def test_talk_of_memory_that_nobody_lends_ends_the_link(link: tuple[Endpoint, Far], nonsense: Lending) -> None:
+def test_talk_of_memory_that_nobody_lends_ends_the_link(link: tuple[Endpoint, Far], nonsense: ShmMessage) -> None:
     endpoint, far = link
     far.say(nonsense)
     [lost] = receive(endpoint, 1)
@@ -372,7 +372,7 @@ def test_talk_of_memory_that_nobody_lends_ends_the_link(link: tuple[Endpoint, Fa
 @pytest.mark.parametrize("nonsense", [Placed(0, 100), Placed(64, 0), Placed(2**40, 64), Placed(64, 2**40)])
 def test_a_body_outside_of_the_memory_ends_the_link(link: tuple[Endpoint, Far], nonsense: Placed) -> None:
     endpoint, far = link
-    lent = Lent.open()
+    lent = OutboundSegment.open()
     assert lent is not None
     far.say(lent.offer, nonsense)
     [lost] = receive(endpoint, 1)
@@ -384,7 +384,7 @@ def test_a_body_outside_of_the_memory_ends_the_link(link: tuple[Endpoint, Far], 
 @pytest.mark.parametrize(
     "nonsense", [Returned(10**9, ()), Returned(0, (64,)), Answer(True)], ids=["too much", "not in use", "twice"]
 )
-def test_nonsense_about_what_this_end_lends_ends_the_link(link: tuple[Endpoint, Far], nonsense: Lending) -> None:
+def test_nonsense_about_what_this_end_lends_ends_the_link(link: tuple[Endpoint, Far], nonsense: ShmMessage) -> None:
     endpoint, far = link
     accepted(endpoint, far)
     far.say(nonsense)
@@ -394,14 +394,14 @@ def test_nonsense_about_what_this_end_lends_ends_the_link(link: tuple[Endpoint, 
 
 
 def test_other_memory_is_not_taken_for_what_was_offered() -> None:
-    lent, other = Lent.open(), Lent.open()
+    lent, other = OutboundSegment.open(), OutboundSegment.open()
     assert lent is not None
     assert other is not None
-    assert Borrowed.open(replace(other.offer, token=lent.offer.token)) is None
-    assert Borrowed.open(replace(lent.offer, size=lent.offer.size - 4096)) is None
-    assert Borrowed.open(replace(lent.offer, descriptor=99_999)) is None
-    assert Borrowed.open(replace(lent.offer, process=2**40)) is None
-    assert Borrowed.open(lent.offer) is not None
+    assert InboundSegment.open(replace(other.offer, token=lent.offer.token)) is None
+    assert InboundSegment.open(replace(lent.offer, size=lent.offer.size - 4096)) is None
+    assert InboundSegment.open(replace(lent.offer, descriptor=99_999)) is None
+    assert InboundSegment.open(replace(lent.offer, process=2**40)) is None
+    assert InboundSegment.open(lent.offer) is not None
     lent.close()
     other.close()
 
@@ -409,13 +409,13 @@ def test_other_memory_is_not_taken_for_what_was_offered() -> None:
 def test_a_file_that_could_be_made_smaller_is_not_taken() -> None:
     descriptor = os.memfd_create("not-sealed", os.MFD_ALLOW_SEALING)
     os.write(descriptor, bytes(4096))
-    assert Borrowed.open(Offer(os.getpid(), descriptor, 4096, bytes(32))) is None
+    assert InboundSegment.open(Offer(os.getpid(), descriptor, 4096, bytes(32))) is None
     os.close(descriptor)
 
 
 def test_what_is_no_memory_is_not_taken() -> None:
     reader, writer = os.pipe()
-    assert Borrowed.open(Offer(os.getpid(), reader, 4096, bytes(32))) is None
+    assert InboundSegment.open(Offer(os.getpid(), reader, 4096, bytes(32))) is None
     os.close(reader)
     os.close(writer)
 
@@ -426,7 +426,7 @@ def test_who_is_elsewhere_is_offered_nothing() -> None:
         near = socket.create_connection(listener.getsockname(), source_address=("127.0.0.1", 0))
         far, _ = listener.accept()
     body: Body = [b"x" * SHARED_BYTES_MIN]
-    assert Sharing(near).bodies(body, SHARED_BYTES_MIN) == [body]
+    assert ShmChannel(near).bodies(body, SHARED_BYTES_MIN) == [body]
     near.close()
     far.close()
 
@@ -442,7 +442,7 @@ def test_nothing_is_left_open_when_a_link_has_ended(link: tuple[Endpoint, Far]) 
     far.connection.close()
     endpoint.close()
     assert not open_memory()
-    assert Borrowed.open(offer) is None
+    assert InboundSegment.open(offer) is None
 
 
 def open_memory() -> list[str]:

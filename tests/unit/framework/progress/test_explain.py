@@ -9,7 +9,7 @@ import pytest
 from framework.dataflow.holdings import heard_of, held_here
 from framework.launch.execute import execute
 from framework.progress.antichain import Antichain
-from framework.progress.explain import Blocker, Holding, Place, blockers, scopes_of
+from framework.progress.explain import Blocker, Holding, Position, blockers, scopes_of
 from framework.progress.location import Source, Target
 from framework.progress.order import Product
 from framework.progress.subgraph import Subgraph
@@ -32,12 +32,12 @@ def build(worker: Worker) -> tuple[Input[int], Input[int]]:
     return first, second
 
 
-def place_of(root: Subgraph, name: str) -> Place:
+def place_of(root: Subgraph, name: str) -> Position:
     """The first input of the operator with this name, in whatever scope."""
     for path, scope in scopes_of(root).items():
         for child in scope.children():
             if child.operator.name == name:
-                return Place(path, Target(int(child.path.rpartition(".")[2]), 0))
+                return Position(path, Target(int(child.path.rpartition(".")[2]), 0))
     raise AssertionError(name)
 
 
@@ -98,7 +98,7 @@ def test_records_that_wait_at_an_input_hold_it_and_what_follows():
 def test_all_that_was_heard_explains_every_frontier(epochs: tuple[int, int]):
     """At every input of every scope, what is held could result in exactly the frontier that the tracker has."""
 
-    def main(worker: Worker) -> list[tuple[Place, Any, Any]]:
+    def main(worker: Worker) -> list[tuple[Position, Any, Any]]:
         inputs, compared = build(worker), []
         for more in range(3):
             for input, epoch in zip(inputs, epochs, strict=True):
@@ -108,7 +108,7 @@ def test_all_that_was_heard_explains_every_frontier(epochs: tuple[int, int]):
             for path, scope in scopes_of(root).items():
                 for number, location in enumerate(scope.compiled.locations):
                     if isinstance(location, Target):
-                        place = Place(path, location)
+                        place = Position(path, location)
                         told = Antichain(blocker.arrives for blocker in blockers(root, heard_of(root), place))
                         compared.append((place, told, Antichain(scope.ledger().tracker.frontier(number).frontier())))
         return compared

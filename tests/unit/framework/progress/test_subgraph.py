@@ -9,7 +9,7 @@ import pytest
 
 from framework.dataflow.capability import Capability
 from framework.dataflow.handle import InputHandle, OutputHandle
-from framework.dataflow.operator import Logic
+from framework.dataflow.operator import OperatorLogic
 from framework.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
 from framework.dataflow.scope import Outlet, Scope
 from framework.events import Event, OperatorScheduled, ProgressReceived, ProgressSent
@@ -171,7 +171,7 @@ def test_what_another_pointstamp_stands_for_anyway_is_not_told():
             builder.input(tap.outlet, Pipeline())
             _, outlet = builder.output()
 
-            def decline(capabilities: list[Capability]) -> Logic:
+            def decline(capabilities: list[Capability]) -> OperatorLogic:
                 capabilities[0].drop()
                 return lambda: None
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from framework.dataflow.capability import Capability
-from framework.dataflow.operator import Logic
+from framework.dataflow.operator import OperatorLogic
 from framework.dataflow.pact import Exchange
 from framework.membership.members import WorkerId
 from framework.progress.order import Time
@@ -85,7 +85,7 @@ def test_a_cluster_in_which_everybody_sleeps_is_stuck():
             builder = scope.operator("never lets go")
             builder.output()
 
-            def start(capabilities: list[Capability]) -> Logic:
+            def start(capabilities: list[Capability]) -> OperatorLogic:
                 builder.operator.on_shut_down.append(capabilities[0].drop)
                 return lambda: None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from framework.membership.members import WorkerId
 from framework.simulation.actor import Role
-from framework.simulation.explore import Configuration, Ends, explore
+from framework.simulation.explore import Ends, Scenario, explore
 from framework.simulation.views import Log
 from framework.worker.worker import Worker
 from operators import Input
@@ -44,9 +44,9 @@ def fine(_: Ends) -> None:
     return None
 
 
-def cluster(*parts: object, **options: object) -> Configuration:
+def cluster(*parts: object, **options: object) -> Scenario:
     roles = tuple(Role(WorkerId(index), part) for index, part in enumerate(parts))  # type: ignore[arg-type]
-    return Configuration(roles, options.pop("judge", fine), **options)  # type: ignore[arg-type]
+    return Scenario(roles, options.pop("judge", fine), **options)  # type: ignore[arg-type]
 
 
 def test_two_workers_that_do_nothing_wrong():

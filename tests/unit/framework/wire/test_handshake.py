@@ -14,9 +14,9 @@ from framework.wire.handshake import (
     Accepted,
     ClientHandshake,
     Hello,
-    Joined,
     Rejected,
     ServerHandshake,
+    Welcomed,
 )
 
 SECRET = b"s" * 32
@@ -35,7 +35,7 @@ def server(secret: bytes = SECRET, nonce: bytes = b"n" * 32, refusal: str | None
 def test_both_sides_agree_whatever_the_cuts(chunk: int) -> None:
     ours, theirs = client(), server()
     outcome: Accepted | Rejected | None = None
-    joined: Joined | None = None
+    joined: Welcomed | None = None
     to_server, to_client = ours.opening, b""
     while to_server or to_client:
         part, to_server = to_server[:chunk], to_server[chunk:]
@@ -47,7 +47,7 @@ def test_both_sides_agree_whatever_the_cuts(chunk: int) -> None:
             reply, joined = ours.receive(part)
             to_server += reply
     assert outcome == Accepted(HELLO)
-    assert joined == Joined(b"")
+    assert joined == Welcomed(b"")
 
 
 def test_what_follows_the_welcome_is_handed_on() -> None:
@@ -55,7 +55,7 @@ def test_what_follows_the_welcome_is_handed_on() -> None:
     answer, _ = theirs.receive(ours.opening)
     proof, _ = ours.receive(answer)
     welcome, _ = theirs.receive(proof)
-    assert ours.receive(welcome + b"first frames") == (b"", Joined(b"first frames"))
+    assert ours.receive(welcome + b"first frames") == (b"", Welcomed(b"first frames"))
 
 
 def test_a_refusal_reaches_the_client_in_words() -> None:

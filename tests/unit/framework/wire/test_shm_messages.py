@@ -6,9 +6,9 @@ import pytest
 
 from framework.errors import ProtocolError
 from framework.wire import messages
-from framework.wire.shm_messages import Answer, Blocks, Lending, Offer, Placed, Returned, decode, encode
+from framework.wire.shm_messages import Answer, BlockAllocator, Offer, Placed, Returned, ShmMessage, decode, encode
 
-ALL: list[Lending] = [
+ALL: list[ShmMessage] = [
     Offer(17, 4, 4096, b"t" * 32),
     Answer(True),
     Answer(False),
@@ -19,7 +19,7 @@ ALL: list[Lending] = [
 
 
 @pytest.mark.parametrize("message", ALL)
-def test_a_message_arrives_as_it_was(message: Lending) -> None:
+def test_a_message_arrives_as_it_was(message: ShmMessage) -> None:
     assert decode(encode(message)) == message
 
 
@@ -39,7 +39,7 @@ def test_nonsense_is_refused(octets: bytes) -> None:
 
 
 def test_the_first_block_that_is_large_enough_is_taken() -> None:
-    blocks = Blocks(32, 64 + 4 * 64)
+    blocks = BlockAllocator(32, 64 + 4 * 64)
     first, second, third = blocks.take(64), blocks.take(65), blocks.take(1)
     assert (first, second, third) == (64, 128, 256)
     assert blocks.take(1) is None
@@ -50,7 +50,7 @@ def test_the_first_block_that_is_large_enough_is_taken() -> None:
 
 
 def test_neighbours_are_joined_again() -> None:
-    blocks = Blocks(0, 4 * 64)
+    blocks = BlockAllocator(0, 4 * 64)
     starts = [blocks.take(64) for _ in range(4)]
     for start in (64, 192, 128, 0):
         assert start in starts
@@ -61,7 +61,7 @@ def test_neighbours_are_joined_again() -> None:
 
 
 def test_a_block_that_is_not_in_use_cannot_be_returned() -> None:
-    blocks = Blocks(0, 128)
+    blocks = BlockAllocator(0, 128)
     blocks.take(64)
     with pytest.raises(ProtocolError, match="the block at 64"):
         blocks.give_back(64)

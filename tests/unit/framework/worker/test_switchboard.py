@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from framework.membership.members import WorkerId
 from framework.wire.messages import Data, Progress
-from framework.worker.switchboard import Receiver, Switchboard
+from framework.worker.switchboard import ChannelReceiver, Switchboard
 
 A, B = WorkerId(0), WorkerId(1)
 
@@ -15,7 +15,7 @@ class Ear:
     def __init__(self) -> None:
         self.heard: list[tuple[WorkerId, Data | Progress]] = []
 
-    def receiver(self) -> Receiver:
+    def receiver(self) -> ChannelReceiver:
         return lambda sender, message: self.heard.append((sender, message))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from framework.errors import UserError, WorldError
 from operators.broker import endpoint
-from operators.broker.endpoint import find_door
+from operators.broker.endpoint import find_endpoint
 from operators.control.admin import Admin
 from operators.control.errors import BadRequest, JobUnreachable, NoSuchJob
 from operators.control.run_directory import Claim, claim
@@ -42,7 +42,7 @@ def busy(_: int, __: Claim) -> dict[str, Any]:
 
 def test_a_job_that_is_busy_at_first_is_asked_again(tmp_path: Path):
     with answering(tmp_path, lambda before, taken: busy(before, taken) if before < 3 else OPEN) as asked:
-        found = find_door(tmp_path)
+        found = find_endpoint(tmp_path)
     assert (found.name, found.run, found.inputs, found.outputs, asked) == ("counts", "1", {"lines": None}, {}, [4])
 
 
@@ -52,7 +52,7 @@ def test_a_job_that_ends_meanwhile_is_not_waited_for(tmp_path: Path):
         return busy(before, taken)
 
     with answering(tmp_path, end) as asked, pytest.raises(NoSuchJob, match="no job runs in"):
-        find_door(tmp_path)
+        find_endpoint(tmp_path)
     assert asked == [1]
 
 
@@ -61,11 +61,11 @@ def test_a_job_that_does_not_serve_is_not_asked_again(tmp_path: Path):
         raise UserError("this job is not open")
 
     with answering(tmp_path, refuse) as asked, pytest.raises(BadRequest, match="this job is not open"):
-        find_door(tmp_path)
+        find_endpoint(tmp_path)
     assert asked == [1]
 
 
 def test_a_job_that_stays_busy_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(endpoint, "OPEN_S", 0.0)
     with answering(tmp_path, busy), pytest.raises(JobUnreachable, match="did not get to its next step"):
-        find_door(tmp_path)
+        find_endpoint(tmp_path)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from operators.broker.errors import Refused
+from operators.broker.errors import RequestRefused
 from operators.broker.intake import Committed, Intake, Release
-from operators.broker.spill import Parcel
+from operators.broker.spill import Blob
 
 
-def parcel(text: str) -> Parcel:
-    return Parcel(len(text), text.encode())
+def parcel(text: str) -> Blob:
+    return Blob(len(text), text.encode())
 
 
-def staged(intake: Intake, attempt: str, query: str, batch: int, *texts: str) -> list[Parcel]:
+def staged(intake: Intake, attempt: str, query: str, batch: int, *texts: str) -> list[Blob]:
     """Stage an attempt with a row per text, completely."""
     assert intake.open(attempt, query, batch)
     parcels = [parcel(text) for text in texts]
@@ -77,9 +77,11 @@ def test_batches_without_any_task_leave_gaps():
 
 def test_a_query_that_began_with_another_run_of_the_job_is_refused():
     intake = Intake("lines")
-    with pytest.raises(Refused, match=r"batch 7 of query q came to input 'lines', which has none of its earlier ones"):
+    with pytest.raises(
+        RequestRefused, match=r"batch 7 of query q came to input 'lines', which has none of its earlier ones"
+    ):
         intake.open("a", "q", 7)
-    with pytest.raises(Refused, match="begin the query with a new checkpoint"):
+    with pytest.raises(RequestRefused, match="begin the query with a new checkpoint"):
         intake.commit("q", 7, [])
 
 
@@ -92,7 +94,7 @@ def test_attempts_that_are_unknown_incomplete_or_anothers_are_refused_and_nothin
         ("half", "has not received in full"),
         ("other", "attempt 'other' was staged for batch 0 of query r"),
     ]:
-        with pytest.raises(Refused, match=reason):
+        with pytest.raises(RequestRefused, match=reason):
             intake.commit("q", 0, [attempt])
     assert (intake.epoch, sorted(intake.attempts)) == (0, ["half", "other"])
 
@@ -101,7 +103,7 @@ def test_an_attempt_that_lacks_rows_is_refused():
     intake = Intake("lines")
     intake.open("a", "q", 0)
     intake.stage("a", parcel("row"), 1)
-    with pytest.raises(Refused, match="says that it has 2 rows, and 1 have come"):
+    with pytest.raises(RequestRefused, match="says that it has 2 rows, and 1 have come"):
         intake.complete("a", 2)
 
 
@@ -112,5 +114,5 @@ def test_an_input_ends_with_its_last_batch_or_when_it_is_closed_and_only_once():
     assert intake.close() is None
     assert other.close() == Release("other", 0, (), 0, True)
     for ended in (intake, other):
-        with pytest.raises(Refused, match="has ended, and takes nothing any more"):
+        with pytest.raises(RequestRefused, match="has ended, and takes nothing any more"):
             ended.open("a", "r", 0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from operators.broker import outbox as module
-from operators.broker.errors import Refused
-from operators.broker.outbox import Kept, Outbox, Part
-from operators.broker.spill import Parcel
+from operators.broker.errors import RequestRefused
+from operators.broker.outbox import Kept, Outbox, OutputPart
+from operators.broker.spill import Blob
 
 
 def kept(text: str, rows: int = 1) -> Kept:
-    return Kept(Parcel(len(text), text.encode()), rows)
+    return Kept(Blob(len(text), text.encode()), rows)
 
 
 def filled(*epochs: int) -> Outbox:
@@ -23,7 +23,7 @@ def filled(*epochs: int) -> Outbox:
     return outbox
 
 
-def texts(outbox: Outbox, parts: list[Part]) -> list[list[bytes | None]]:
+def texts(outbox: Outbox, parts: list[OutputPart]) -> list[list[bytes | None]]:
     return [
         [parcel.data for epoch, first, end in part.pieces for parcel in outbox.read(epoch, first, end)]
         for part in parts
@@ -72,7 +72,7 @@ def test_what_is_forgotten_is_gone_and_asking_for_it_says_so():
     assert [parcel.data for parcel in outbox.forget(2)] == [b"epoch 0", b"epoch 1"]
     assert outbox.forget(2) == []
     for ask in (lambda: outbox.parts(1, 3), lambda: outbox.read(1, 0, 1)):
-        with pytest.raises(Refused, match="epoch 1 of output 'counts' was read, committed and forgotten"):
+        with pytest.raises(RequestRefused, match="epoch 1 of output 'counts' was read, committed and forgotten"):
             ask()
     assert texts(outbox, outbox.parts(2, 3)) == [[b"epoch 2"]]
     assert not outbox.empty
@@ -83,7 +83,7 @@ def test_what_is_forgotten_is_gone_and_asking_for_it_says_so():
 def test_what_is_not_closed_can_be_neither_read_nor_forgotten():
     outbox = filled(0)
     outbox.add(1, kept("more to come"))
-    with pytest.raises(Refused, match="epoch 1 of output 'counts' is not closed yet"):
+    with pytest.raises(RequestRefused, match="epoch 1 of output 'counts' is not closed yet"):
         outbox.read(1, 0, 1)
-    with pytest.raises(Refused, match="has not come to epoch 2 yet"):
+    with pytest.raises(RequestRefused, match="has not come to epoch 2 yet"):
         outbox.forget(2)

@@ -14,13 +14,13 @@ import pytest
 from framework.wire.columns import decode_batch, encode_batch
 from operators.broker import broker as portal_module
 from operators.broker import client as client_module
-from operators.broker.broker import Portal
-from operators.broker.client import Gate
-from operators.broker.errors import JobLost, Refused
+from operators.broker.broker import Broker
+from operators.broker.client import BrokerClient
+from operators.broker.errors import JobLost, RequestRefused
 from operators.broker.intake import Intake
 from operators.broker.outbox import Outbox
-from operators.broker.server import Server
-from operators.broker.spill import Depot
+from operators.broker.server import BrokerServer
+from operators.broker.spill import SpillBuffer
 
 WAIT_S = 10.0
 
@@ -29,8 +29,8 @@ WAIT_S = 10.0
 class Job:
     """A job that passes on what it is fed, when the test lets it."""
 
-    portal: Portal
-    gate: Gate
+    portal: Broker
+    gate: BrokerClient
     fed: list[tuple[int, list[str]]] = field(default_factory=list)
 
     def work(self) -> None:
@@ -56,11 +56,11 @@ class Job:
 
 @pytest.fixture
 def job() -> Iterator[Job]:
-    portal = Portal(lambda: None, {"lines": Intake("lines")}, {"echo": Outbox("echo")})
-    server = Server(portal, "127.0.0.1", b"s" * 32)
+    portal = Broker(lambda: None, {"lines": Intake("lines")}, {"echo": Outbox("echo")})
+    server = BrokerServer(portal, "127.0.0.1", b"s" * 32)
     server.start()
     try:
-        yield Job(portal, Gate(server.address, b"s" * 32))
+        yield Job(portal, BrokerClient(server.address, b"s" * 32))
     finally:
         server.close()
 
@@ -87,13 +87,13 @@ def test_rows_go_in_on_commit_and_come_out_again_and_again_until_they_are_forgot
     assert job.read(0, 1) == job.read(0, 1) == ["to be", "or not", "to be"]
     job.gate.forget("echo", 1)
     assert job.gate.latest("echo") == (1, 1)
-    with pytest.raises(Refused, match="was read, committed and forgotten"):
+    with pytest.raises(RequestRefused, match="was read, committed and forgotten"):
         job.read(0, 1)
     assert job.portal.depot.in_memory == 0
 
 
 def test_what_exceeds_memory_goes_through_files(job: Job):
-    job.portal.depot = Depot(memory_bytes_max=0, segment_bytes=1_000)
+    job.portal.depot = SpillBuffer(memory_bytes_max=0, segment_bytes=1_000)
     for batch in range(3):
         rows = [f"{batch}-{number}" for number in range(200)]
         job.gate.stage("lines", f"a{batch}", "q", batch, [batch_of(*rows)])
@@ -124,7 +124,7 @@ def test_an_attempt_whose_client_dies_is_dropped(job: Job):
         job.gate.stage("lines", "a", "q", 0, dies())
     wait_until(lambda: not job.portal.inputs["lines"].attempts)
     assert job.portal.depot.in_memory == 0
-    with pytest.raises(Refused, match="has not received"):
+    with pytest.raises(RequestRefused, match="has not received"):
         job.gate.commit("lines", "q", 0, ["a"])
 
 
@@ -157,7 +157,7 @@ def test_whoever_waits_is_told_when_the_job_ends(job: Job):
             for batch in range(3):
                 try:
                     job.gate.commit("lines", "q", batch, [])
-                except Refused as error:
+                except RequestRefused as error:
                     raised.append(error)
 
     thread = threading.Thread(target=commit)
@@ -200,7 +200,7 @@ def test_an_output_that_an_idle_input_holds_back_is_waited_for_with_a_bound(job:
     monkeypatch.setattr(portal_module, "BEAT_S", 0.02)
     monkeypatch.setattr(portal_module, "SETTLE_S", 0.1)
     job.gate.commit("lines", "q", 0, [])
-    with pytest.raises(Refused, match=r"output 'echo' has stood at epoch 0 for 0.1 s; inputs are 'lines' at 1;"):
+    with pytest.raises(RequestRefused, match=r"output 'echo' has stood at epoch 0 for 0.1 s; inputs are 'lines' at 1;"):
         job.gate.latest("echo", settle=True)
 
 
@@ -212,22 +212,22 @@ def test_large_batches_are_cut_and_too_large_rows_are_refused(job: Job, monkeypa
     job.gate.commit("lines", "q", 0, ["a"])
     job.work()
     assert job.fed == [(0, rows)]
-    with pytest.raises(Refused, match=r"a row of [\d,]+ bytes is more than the 2,000"):
+    with pytest.raises(RequestRefused, match=r"a row of [\d,]+ bytes is more than the 2,000"):
         job.gate.stage("lines", "b", "q", 1, [batch_of("x" * 3_000)])
 
 
 def test_what_finds_no_room_is_refused_and_leaves_nothing_behind(job: Job):
-    job.portal.depot = Depot(memory_bytes_max=0, disk_bytes_max=1_000)
-    with pytest.raises(Refused, match="let a stream read its outputs"):
+    job.portal.depot = SpillBuffer(memory_bytes_max=0, disk_bytes_max=1_000)
+    with pytest.raises(RequestRefused, match="let a stream read its outputs"):
         job.gate.stage("lines", "a", "q", 0, [batch_of("x" * 600), batch_of("y" * 600)])
     wait_until(lambda: not job.portal.inputs["lines"].attempts)
     assert job.portal.depot.on_disk == 0
 
 
 def test_wrong_names_get_the_closest_and_wrong_secrets_nothing(job: Job):
-    with pytest.raises(Refused, match="this job has no input 'line'; it has 'lines'; did you mean 'lines'"):
+    with pytest.raises(RequestRefused, match="this job has no input 'line'; it has 'lines'; did you mean 'lines'"):
         job.gate.commit("line", "q", 0, [])
-    with pytest.raises(Refused, match="this job has no output 'lines'; it has 'echo'"):
+    with pytest.raises(RequestRefused, match="this job has no output 'lines'; it has 'echo'"):
         job.gate.latest("lines")
     with pytest.raises(JobLost, match="the job cannot be reached"):
         replace(job.gate, secret=b"t" * 32).latest("echo")
@@ -246,7 +246,7 @@ def test_an_input_that_is_finished_tells_the_job(job: Job):
     release = job.portal.take()
     assert release is not None
     assert (release.input, release.last) == ("lines", True)
-    with pytest.raises(Refused, match="input 'lines' has ended"):
+    with pytest.raises(RequestRefused, match="input 'lines' has ended"):
         job.gate.commit("lines", "q", 0, [])
 
 

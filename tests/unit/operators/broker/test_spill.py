@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from operators.broker.errors import Refused
-from operators.broker.spill import Depot
+from operators.broker.errors import RequestRefused
+from operators.broker.spill import SpillBuffer
 
 
 def open_files() -> int:
@@ -16,7 +16,7 @@ def open_files() -> int:
 
 
 def test_what_exceeds_memory_goes_to_disk_and_comes_back():
-    depot = Depot(memory_bytes_max=10, segment_bytes=16)
+    depot = SpillBuffer(memory_bytes_max=10, segment_bytes=16)
     before = open_files()
     data = [os.urandom(7) for _ in range(6)]
     parcels = [depot.keep(one) for one in data]
@@ -30,17 +30,17 @@ def test_what_exceeds_memory_goes_to_disk_and_comes_back():
 
 
 def test_what_was_dropped_is_not_there_any_more():
-    depot = Depot(memory_bytes_max=0)
+    depot = SpillBuffer(memory_bytes_max=0)
     parcel = depot.keep(b"gone soon")
     depot.drop(parcel)
-    with pytest.raises(Refused, match="not kept any more"):
+    with pytest.raises(RequestRefused, match="not kept any more"):
         depot.fetch(parcel)
 
 
 def test_a_full_disk_is_refused_and_room_can_be_made():
-    depot = Depot(memory_bytes_max=0, disk_bytes_max=10)
+    depot = SpillBuffer(memory_bytes_max=0, disk_bytes_max=10)
     parcel = depot.keep(b"12345678")
-    with pytest.raises(Refused, match="holds 8 bytes on disk"):
+    with pytest.raises(RequestRefused, match="holds 8 bytes on disk"):
         depot.keep(b"123")
     depot.drop(parcel)
     assert depot.fetch(depot.keep(b"123")) == b"123"

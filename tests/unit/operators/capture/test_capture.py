@@ -9,7 +9,7 @@ import pytest
 from framework.launch.execute import example, execute
 from framework.progress.order import Product
 from operators import EventLog, EventReader, EventWriter, Input, iterator_source, replay
-from operators.capture.event import Messages, Progress
+from operators.capture.event import MessagesEvent, ProgressEvent
 from operators.errors import CaptureTruncated
 from tests.unit.operators.cluster import SEEDS, all_numbers, merged, numbers, run
 
@@ -23,9 +23,9 @@ def test_in_a_nested_scope():
 
     example(build)
     assert log.events() == [
-        Messages(Product(2, 0), ["a"]),
-        Progress(((Product(2, 0), 1), (Product(0, 0), -1))),
-        Progress(((Product(2, 0), -1),)),
+        MessagesEvent(Product(2, 0), ["a"]),
+        ProgressEvent(((Product(2, 0), 1), (Product(0, 0), -1))),
+        ProgressEvent(((Product(2, 0), -1),)),
     ]
 
 
@@ -66,7 +66,7 @@ def test_a_dropped_dataflow_leaves_a_truncated_file(tmp_path: Path):
 
     execute(main)
     cursor = EventReader(tmp_path / "words").open(lambda: None)
-    assert cursor.next_event() == Messages(0, ["a"])
-    assert cursor.next_event() == Progress(((1, 1), (0, -1)))
+    assert cursor.next_event() == MessagesEvent(0, ["a"])
+    assert cursor.next_event() == ProgressEvent(((1, 1), (0, -1)))
     with pytest.raises(CaptureTruncated):
         cursor.next_event()

@@ -6,7 +6,7 @@ import pytest
 
 from framework.launch.execute import example
 from operators import EventLog, iterator_source
-from operators.capture.event import Event, Messages, Progress
+from operators.capture.event import Event, MessagesEvent, ProgressEvent
 from tests.unit.operators.cluster import SEEDS, numbers, run
 
 
@@ -15,10 +15,10 @@ def check(events: list[Event]) -> None:
     frontier = {0}
     for event in events:
         match event:
-            case Messages(time, container):
+            case MessagesEvent(time, container):
                 assert any(earlier <= time for earlier in frontier), (time, frontier)  # type: ignore[operator]
                 assert len(container)
-            case Progress(changes):
+            case ProgressEvent(changes):
                 for time, change in changes:
                     (frontier.add if change > 0 else frontier.remove)(time)  # type: ignore[arg-type]
     assert frontier == set()
@@ -29,15 +29,15 @@ def test_a_stream_as_events():
     example(lambda scope: iterator_source(scope, [(2, ["a"]), (2, ["b"]), (3, ["c"])]).capture(log))
     events = log.events()
     check(events)
-    assert [event for event in events if isinstance(event, Messages)] == [
-        Messages(2, ["a"]),
-        Messages(2, ["b"]),
-        Messages(3, ["c"]),
+    assert [event for event in events if isinstance(event, MessagesEvent)] == [
+        MessagesEvent(2, ["a"]),
+        MessagesEvent(2, ["b"]),
+        MessagesEvent(3, ["c"]),
     ]
-    assert [event for event in events if isinstance(event, Progress)] == [
-        Progress(((2, 1), (0, -1))),
-        Progress(((3, 1), (2, -1))),
-        Progress(((3, -1),)),
+    assert [event for event in events if isinstance(event, ProgressEvent)] == [
+        ProgressEvent(((2, 1), (0, -1))),
+        ProgressEvent(((3, 1), (2, -1))),
+        ProgressEvent(((3, -1),)),
     ]
 
 

@@ -9,15 +9,15 @@ import pytest
 from framework.errors import UnencodableRecord
 from framework.progress.order import Product
 from operators import EventReader, EventWriter
-from operators.capture.event import Event, Messages, Progress
+from operators.capture.event import Event, MessagesEvent, ProgressEvent
 from operators.capture.event_file import MARK
 from operators.errors import CaptureCorrupt, CaptureTruncated
 
 EVENTS: list[Event] = [
-    Messages(0, ["a", ("b", 1), None, {"c": [2.5]}]),
-    Progress(((3, 1), (0, -1))),
-    Messages(3, [b"x"]),
-    Progress(((3, -1),)),
+    MessagesEvent(0, ["a", ("b", 1), None, {"c": [2.5]}]),
+    ProgressEvent(((3, 1), (0, -1))),
+    MessagesEvent(3, [b"x"]),
+    ProgressEvent(((3, -1),)),
 ]
 
 
@@ -47,7 +47,7 @@ def test_what_was_written_is_read(path: Path):
 
 
 def test_product_times(tmp_path: Path):
-    events: list[Event] = [Messages(Product(1, 2), [1]), Progress(((Product(0, 0), -1),))]
+    events: list[Event] = [MessagesEvent(Product(1, 2), [1]), ProgressEvent(((Product(0, 0), -1),))]
     writer = EventWriter(tmp_path / "nested")
     for event in events:
         writer.push(event)
@@ -57,12 +57,12 @@ def test_product_times(tmp_path: Path):
 def test_a_container_larger_than_a_frame_is_cut(tmp_path: Path):
     rows = [bytes(6_000_000)] * 5
     writer = EventWriter(tmp_path / "large")
-    writer.push(Messages(0, rows))
-    writer.push(Progress(((0, -1),)))
+    writer.push(MessagesEvent(0, rows))
+    writer.push(ProgressEvent(((0, -1),)))
     *parts, end = read(EventReader(tmp_path / "large"))
     assert len(parts) > 1
-    assert [row for part in parts if isinstance(part, Messages) for row in part.container] == rows  # type: ignore[attr-defined]
-    assert end == Progress(((0, -1),))
+    assert [row for part in parts if isinstance(part, MessagesEvent) for row in part.container] == rows  # type: ignore[attr-defined]
+    assert end == ProgressEvent(((0, -1),))
 
 
 def test_a_file_cut_off_anywhere_is_found_out(path: Path):
@@ -123,7 +123,7 @@ def test_damage_is_found_out(path: Path):
 def test_a_record_that_cannot_be_encoded(tmp_path: Path):
     writer = EventWriter(tmp_path / "words")
     with pytest.raises(UnencodableRecord, match=r"the capture into .*words"):
-        writer.push(Messages(0, [object()]))
+        writer.push(MessagesEvent(0, [object()]))
     writer.close()
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from operators import EventLog
-from operators.capture.event import Event, Messages
+from operators.capture.event import Event, MessagesEvent
 from operators.capture.event_log import TRIM_EVENTS
 from operators.errors import EventsForgotten
 
-EVENTS: list[Event] = [Messages(time, [time]) for time in range(5)]
+EVENTS: list[Event] = [MessagesEvent(time, [time]) for time in range(5)]
 
 
 def test_each_reader_reads_everything_from_the_start():
@@ -40,7 +40,7 @@ def test_everything_is_kept_unless_told_otherwise():
     log = EventLog()
     reader = log.open(lambda: None)
     for time in range(2 * TRIM_EVENTS):
-        log.push(Messages(time, [time]))
+        log.push(MessagesEvent(time, [time]))
         reader.next_event()
     assert len(log.events()) == 2 * TRIM_EVENTS
     assert log.open(lambda: None).next_event() == EVENTS[0]
@@ -50,12 +50,12 @@ def test_what_all_readers_have_passed_is_forgotten_if_so_wanted():
     log = EventLog(retain=False)
     fast, slow = log.open(lambda: None), log.open(lambda: None)
     for time in range(3 * TRIM_EVENTS):
-        log.push(Messages(time, [time]))
+        log.push(MessagesEvent(time, [time]))
     for _ in range(3 * TRIM_EVENTS):
         fast.next_event()
     assert len(log.events()) == 3 * TRIM_EVENTS
     read = [slow.next_event() for _ in range(3 * TRIM_EVENTS)]
-    assert read == [Messages(time, [time]) for time in range(3 * TRIM_EVENTS)]
+    assert read == [MessagesEvent(time, [time]) for time in range(3 * TRIM_EVENTS)]
     assert log.events() == []
     log.push(EVENTS[0])
     assert (fast.next_event(), slow.next_event(), slow.next_event()) == (EVENTS[0], EVENTS[0], None)

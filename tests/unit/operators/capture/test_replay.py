@@ -12,7 +12,7 @@ from framework.launch.execute import example, execute
 from framework.progress.order import Product
 from framework.simulation.cluster import SimulatedCluster
 from operators import EventLog, EventReader, EventWriter, Extracted, Probe, iterator_source, replay
-from operators.capture.event import Event, Messages, Progress
+from operators.capture.event import Event, MessagesEvent, ProgressEvent
 from operators.errors import CaptureCorrupt, CaptureTruncated
 from tests.unit.operators.cluster import SEEDS, all_numbers, merged, numbers, run
 
@@ -25,8 +25,8 @@ def log_of(*events: Event) -> EventLog:
 
 
 def test_several_logs_are_as_far_as_the_slowest():
-    first = log_of(Messages(1, ["a"]), Progress(((0, -1),)))
-    second = log_of(Progress(((4, 1), (0, -1))), Messages(6, ["b"]), Progress(((4, -1),)))
+    first = log_of(MessagesEvent(1, ["a"]), ProgressEvent(((0, -1),)))
+    second = log_of(ProgressEvent(((4, 1), (0, -1))), MessagesEvent(6, ["b"]), ProgressEvent(((4, -1),)))
     probe = Probe()
     result = example(lambda scope: replay(scope, [first, second]).probe(probe).extract())
     assert result.by_time() == {1: ["a"], 6: ["b"]}
@@ -39,11 +39,11 @@ def test_no_logs_are_an_empty_stream():
 
 def test_product_times():
     log = log_of(
-        Progress(((Product(0, 3), 1), (Product(1, 0), 1), (Product(0, 0), -1))),
-        Messages(Product(0, 4), ["a"]),
-        Progress(((Product(0, 3), -1),)),
-        Messages(Product(2, 0), ["b"]),
-        Progress(((Product(1, 0), -1),)),
+        ProgressEvent(((Product(0, 3), 1), (Product(1, 0), 1), (Product(0, 0), -1))),
+        MessagesEvent(Product(0, 4), ["a"]),
+        ProgressEvent(((Product(0, 3), -1),)),
+        MessagesEvent(Product(2, 0), ["b"]),
+        ProgressEvent(((Product(1, 0), -1),)),
     )
 
     def build(scope):
@@ -110,9 +110,9 @@ def test_it_pauses_while_links_are_congested_and_goes_on_afterwards(seed: int):
 @pytest.mark.parametrize(
     "events",
     [
-        [Progress(((3, 1), (0, -1))), Messages(2, ["late"])],
-        [Progress(((1, -1),))],
-        [Progress(((3, 1), (0, -1))), Progress(((2, 1), (3, -1)))],
+        [ProgressEvent(((3, 1), (0, -1))), MessagesEvent(2, ["late"])],
+        [ProgressEvent(((1, -1),))],
+        [ProgressEvent(((3, 1), (0, -1))), ProgressEvent(((2, 1), (3, -1)))],
     ],
 )
 def test_events_that_no_capture_writes(events: list[Event]):
@@ -123,15 +123,15 @@ def test_events_that_no_capture_writes(events: list[Event]):
 
 def test_times_of_another_kind_of_scope():
     with pytest.raises(OperatorFailed) as caught:
-        example(lambda scope: replay(scope, [log_of(Messages(Product(0, 0), ["a"]))]).extract())
+        example(lambda scope: replay(scope, [log_of(MessagesEvent(Product(0, 0), ["a"]))]).extract())
     assert isinstance(caught.value.__cause__, GraphError)
 
 
 def test_a_truncated_file(tmp_path: Path):
     writer = EventWriter(tmp_path / "words")
-    writer.push(Messages(0, ["a"]))
-    writer.push(Progress(((1, 1), (0, -1))))
-    writer.push(Messages(1, ["b"]))
+    writer.push(MessagesEvent(0, ["a"]))
+    writer.push(ProgressEvent(((1, 1), (0, -1))))
+    writer.push(MessagesEvent(1, ["b"]))
     writer.close()
     with pytest.raises(OperatorFailed) as caught:
         example(lambda scope: replay(scope, [EventReader(tmp_path / "words")]).extract())
@@ -142,7 +142,7 @@ def test_a_truncated_file(tmp_path: Path):
 
 
 def test_a_dropped_dataflow_stops_reading():
-    log = log_of(Messages(0, ["a"]))
+    log = log_of(MessagesEvent(0, ["a"]))
 
     def main(worker):
         with worker.dataflow() as scope:
@@ -151,4 +151,4 @@ def test_a_dropped_dataflow_stops_reading():
         worker.drop_dataflow(0)
 
     execute(main)
-    log.push(Messages(0, ["b"]))
+    log.push(MessagesEvent(0, ["b"]))

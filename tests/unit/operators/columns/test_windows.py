@@ -20,8 +20,8 @@ from operators import BinOptions, EpochClock, Late, Pane, WatermarkClock, iterat
 from operators.columns import ColumnInput, window_slices
 from operators.columns import aggregates as agg
 from operators.columns.errors import ValueUnfit
-from operators.columns.window_slices import Spans
-from routing.columns.window_state import WindowShelf
+from operators.columns.window_slices import WindowSlices
+from routing.columns.window_state import WindowState
 from routing.state.rocks import RocksStore
 from tests.unit.operators.moving import Outcome, run_moving
 from tests.unit.operators.stateful.windows.test_while_bins_move import EPOCHS, SEEDS, sliding, tumbling
@@ -38,12 +38,12 @@ def simulate(kind: str, seed: int) -> tuple[Outcome, Outcome, Outcome, int]:
     setting = random_setting(random, EPOCHS)
     feed = [random_events(random, setting, EPOCHS)]
     shape, reference = KINDS[kind](random)
-    shelves: list[WindowShelf] = []
+    bin_states: list[WindowState] = []
 
-    class Watched(WindowShelf):
+    class Watched(WindowState):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            shelves.append(self)
+            bin_states.append(self)
 
         def close(self) -> None:
             assert self.bins() == {}
@@ -63,9 +63,9 @@ def simulate(kind: str, seed: int) -> tuple[Outcome, Outcome, Outcome, int]:
         )
         return [part.to_rows() for part in windows]
 
-    with patch("operators.columns.windowing.WindowShelf", Watched):
+    with patch("operators.columns.windowing.WindowState", Watched):
         moved = run_moving(build, feed, seed=seed, columns=True)
-    assert shelves
+    assert bin_states
     return moved.on_bins, moved.by_hash, flat(reference(feed[0], setting)), moved.bins_shipped
 
 
@@ -201,7 +201,7 @@ def test_events_of_many_windows_are_divided_alike_whether_counted_or_sorted(span
     monkeypatch.setattr(window_slices, "SPANS_MAX", spans_max)
     random = np.random.default_rng(1)
     times = random.integers(-500, 500, 1000)
-    order, found = Spans(length=15, step=4, offset=3).divided(times)
+    order, found = WindowSlices(length=15, step=4, offset=3).divided(times)
     assert order is not None
     placed = [
         (int(order[row]), start) for span in found for row in range(span.first, span.end) for start in span.starts

@@ -15,7 +15,7 @@ from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 from operators import ControlInput, Flow, Job
 from operators.control.errors import BadRequest
-from operators.control.plan_driver import Steering
+from operators.control.plan_driver import PlanDriver
 from operators.job.run_loop import drive, feed_from
 from routing.bins import BinId
 from routing.migration.plan import Plan, Step, Transfer
@@ -34,7 +34,7 @@ def moves(*bins: int, to: int) -> Plan:
     return Plan(tuple(Step((Transfer(BinId(bin_id), WorkerId(1 - to), WorkerId(to)),)) for bin_id in bins))
 
 
-def steered(steer: Callable[[Steering, int], bool]) -> tuple[State, dict[str, Counter[int]], list[tuple[str, int]]]:
+def steered(steer: Callable[[PlanDriver, int], bool]) -> tuple[State, dict[str, Counter[int]], list[tuple[str, int]]]:
     """Feed a job until `steer`, called before every epoch, says that it has seen enough.
 
     What became of the plan, the owners of each operator's bins then, and the outputs.
@@ -61,7 +61,7 @@ def steered(steer: Callable[[Steering, int], bool]) -> tuple[State, dict[str, Co
     def main(worker: Worker) -> State | None:
         flow = job.build(worker, lambda name: lambda epoch, some: rows.extend(some) if name == "counts" else None)
         controls.pop().close()
-        steering = Steering(flow)
+        steering = PlanDriver(flow)
 
         def words() -> Iterator[list[str]]:
             for epoch in range(EPOCHS_MAX):
@@ -80,13 +80,13 @@ def steered(steer: Callable[[Steering, int], bool]) -> tuple[State, dict[str, Co
     return state, owners, rows
 
 
-def finished(steering: Steering) -> bool:
+def finished(steering: PlanDriver) -> bool:
     state = steering.state()
     return state is not None and bool(state["finished"])
 
 
 def test_the_steps_of_a_plan_follow_each_other_and_counts_stay_right():
-    def steer(steering: Steering, epoch: int) -> bool:
+    def steer(steering: PlanDriver, epoch: int) -> bool:
         if epoch == 60:
             assert steering.start(moves(0, 2, 4, to=1), gap_s=0.0) == 0
         return finished(steering)
@@ -100,7 +100,7 @@ def test_the_steps_of_a_plan_follow_each_other_and_counts_stay_right():
 
 
 def test_one_plan_at_a_time_and_none_for_bins_or_workers_that_are_not_there():
-    def steer(steering: Steering, epoch: int) -> bool:
+    def steer(steering: PlanDriver, epoch: int) -> bool:
         if epoch == 1:
             with pytest.raises(BadRequest, match="no plan is under way"):
                 steering.cancel()

@@ -10,7 +10,7 @@ import pytest
 from framework.membership.members import WorkerId
 from framework.progress.order import EPOCH_MAX
 from routing.commands import Bootstrap, Instruction, Move, Retire
-from routing.migration.controller import BINS_PER_STEP_MAX, KEYS_PER_STEP, Ownership, Stewardship
+from routing.migration.controller import BINS_PER_STEP_MAX, KEYS_PER_STEP, Ownership, RescaleController
 
 ZERO, ONE, TWO, THREE = map(WorkerId, range(4))
 
@@ -28,7 +28,7 @@ class Operators:
         eligible = frozenset(self.eligible)
         return [Ownership(table, eligible, decided, complete, self.keys_per_bin) for table in self.tables]
 
-    def run(self, stewardship: Stewardship, epochs: int = 200) -> None:
+    def run(self, stewardship: RescaleController, epochs: int = 200) -> None:
         for epoch in range(epochs):
             due = stewardship.act(epoch, self.views())
             if due:
@@ -52,7 +52,7 @@ class Operators:
 
 def test_a_joiner_is_bootstrapped_and_receives_its_share():
     operators = Operators([[ZERO, ONE] * 6], {ZERO, ONE})
-    stewardship = Stewardship(ZERO)
+    stewardship = RescaleController(ZERO)
     stewardship.joined(TWO)
     assert stewardship.busy
     operators.run(stewardship)
@@ -63,7 +63,7 @@ def test_a_joiner_is_bootstrapped_and_receives_its_share():
 
 def test_a_leaver_is_emptied_and_retired():
     operators = Operators([[ZERO, ONE, TWO] * 4], {ZERO, ONE, TWO})
-    stewardship = Stewardship(ZERO)
+    stewardship = RescaleController(ZERO)
     stewardship.wishes_to_leave(ONE)
     stewardship.wishes_to_leave(ONE)
     operators.run(stewardship)
@@ -74,7 +74,7 @@ def test_a_leaver_is_emptied_and_retired():
 
 def test_nobody_who_leaves_is_given_bins():
     operators = Operators([[ZERO, ONE, TWO, THREE] * 4], {ZERO, ONE, TWO, THREE})
-    stewardship = Stewardship(ZERO)
+    stewardship = RescaleController(ZERO)
     stewardship.wishes_to_leave(ONE)
     stewardship.wishes_to_leave(TWO)
     operators.run(stewardship)
@@ -85,7 +85,7 @@ def test_nobody_who_leaves_is_given_bins():
 
 def test_who_joins_and_wants_to_leave_at_once_gets_no_bins():
     operators = Operators([[ZERO, ONE] * 4], {ZERO, ONE})
-    stewardship = Stewardship(ZERO)
+    stewardship = RescaleController(ZERO)
     stewardship.joined(TWO)
     stewardship.wishes_to_leave(TWO)
     operators.run(stewardship)
@@ -94,7 +94,7 @@ def test_who_joins_and_wants_to_leave_at_once_gets_no_bins():
 
 def test_operators_of_different_numbers_of_bins():
     operators = Operators([[ZERO, ONE] * 4, [ZERO, ONE] * 16], {ZERO, ONE})
-    stewardship = Stewardship(ZERO)
+    stewardship = RescaleController(ZERO)
     stewardship.joined(TWO)
     stewardship.wishes_to_leave(ONE)
     operators.run(stewardship)
@@ -104,7 +104,7 @@ def test_operators_of_different_numbers_of_bins():
 
 def test_the_next_step_waits_until_the_last_is_complete():
     operators = Operators([[ZERO, ONE] * 64], {ZERO, ONE, TWO})
-    stewardship = Stewardship(ZERO)
+    stewardship = RescaleController(ZERO)
     stewardship.joined(TWO)
     assert stewardship.act(7, operators.views())
     assert stewardship.act(8, operators.views(complete=7)) == []
@@ -114,7 +114,7 @@ def test_the_next_step_waits_until_the_last_is_complete():
 def test_a_bootstrap_waits_until_what_was_sent_is_decided_and_for_nothing_else():
     """The joiner holds records back, so nothing may be complete before it has its routing state."""
     operators = Operators([[ZERO, ONE] * 64], {ZERO, ONE, TWO})
-    stewardship = Stewardship(ZERO)
+    stewardship = RescaleController(ZERO)
     stewardship.joined(TWO)
     assert stewardship.act(7, operators.views())
     stewardship.joined(THREE)
@@ -128,13 +128,13 @@ def test_a_bootstrap_waits_until_what_was_sent_is_decided_and_for_nothing_else()
 )
 def test_a_step_moves_about_so_many_keys(keys_per_bin: float, bins: int):
     operators = Operators([[ZERO] * 256], {ZERO, ONE}, keys_per_bin)
-    stewardship = Stewardship(ZERO)
+    stewardship = RescaleController(ZERO)
     stewardship.wishes_to_leave(ZERO)
     assert len(stewardship.act(0, operators.views())) == bins <= BINS_PER_STEP_MAX
 
 
 def test_who_has_gone_waits_for_nothing():
-    stewardship = Stewardship(ZERO)
+    stewardship = RescaleController(ZERO)
     stewardship.joined(TWO)
     stewardship.wishes_to_leave(ONE)
     for worker in (ONE, TWO):
@@ -143,7 +143,7 @@ def test_who_has_gone_waits_for_nothing():
 
 
 def test_without_operators_on_bins_there_is_nothing_to_command():
-    stewardship = Stewardship(ZERO)
+    stewardship = RescaleController(ZERO)
     stewardship.joined(TWO)
     assert stewardship.act(0, []) == []
     assert not stewardship.busy
@@ -151,7 +151,7 @@ def test_without_operators_on_bins_there_is_nothing_to_command():
 
 def test_a_wish_to_leave_that_comes_before_the_news_of_the_join_is_granted():
     operators = Operators([[ZERO, ONE] * 4], {ZERO, ONE})
-    stewardship = Stewardship(ZERO)
+    stewardship = RescaleController(ZERO)
     stewardship.wishes_to_leave(TWO)
     assert stewardship.act(0, operators.views()) == []
     stewardship.joined(TWO)

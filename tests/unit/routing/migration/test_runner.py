@@ -7,7 +7,7 @@ import pytest
 from framework.membership.members import WorkerId
 from routing.bins import BinId
 from routing.errors import PlanInvalid
-from routing.migration import Plan, PlanRunner, Progress, Step, Transfer
+from routing.migration import Plan, PlanProgress, PlanRunner, Step, Transfer
 
 
 def step(*bins: int) -> Step:
@@ -51,12 +51,12 @@ def test_a_gap_counts_from_when_a_completion_is_seen():
 
 def test_progress_counts_what_is_complete():
     runner = PlanRunner(PLAN)
-    assert runner.progress() == Progress(0, 3, 0, 4, 0, 100, cancelled=False)
+    assert runner.progress() == PlanProgress(0, 3, 0, 4, 0, 100, cancelled=False)
     runner.next(0, None)
     assert (runner.under_way, runner.progress().steps_done) == (STEPS[0], 0)
     runner.next(1, 0)
     assert runner.under_way == STEPS[1]
-    assert runner.progress() == Progress(1, 3, 1, 4, 10, 100, cancelled=False)
+    assert runner.progress() == PlanProgress(1, 3, 1, 4, 10, 100, cancelled=False)
     runner.next(2, 1)
     runner.next(3, 2)
     assert runner.under_way is None

@@ -15,24 +15,24 @@ from routing.migration.transfer import (
     Ack,
     Chunk,
     Prepare,
-    PutOff,
-    Shelf,
+    ShippedTimers,
     Shipper,
     StateMessage,
     acknowledge,
     size_of,
 )
+from routing.state.backend import BinState
 from routing.state.errors import UnencodableState
-from routing.state.keyed import KeyedShelf
+from routing.state.keyed import KeyedState
 from routing.state.memory import MemoryStore
-from routing.state.per_bin import BinShelf
-from routing.state.timers import Pending
+from routing.state.per_bin import PerBinState
+from routing.state.timers import PendingTimers
 
 ME, YOU = WorkerId(0), WorkerId(7)
 
 
 class Pieces:
-    """A shelf whose bins are what a test says."""
+    """A state whose bins are what a test says."""
 
     def __init__(self, bins: dict[int, list[bytes]], put_off: list[tuple[int, Any]] | None = None) -> None:
         self.pieces = bins
@@ -47,10 +47,10 @@ class Pieces:
     def install(self, bin_id: BinId, chunk: bytes) -> None:
         self.pieces.setdefault(bin_id, []).append(chunk)
 
-    def take_put_off(self, bin_id: BinId) -> list[tuple[int, Any]]:
+    def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
         return self.put_off
 
-    def install_put_off(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
+    def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
         self.put_off = items
 
     def close(self) -> None:
@@ -66,9 +66,9 @@ def test_prepare_chunks_and_what_was_put_off_in_this_order():
         (5, Prepare(YOU, ME, BinId(3))),
         (5, Chunk(YOU, ME, BinId(3), b"one")),
         (5, Chunk(YOU, ME, BinId(3), b"two")),
-        (5, PutOff(YOU, ME, BinId(3), put_off)),
+        (5, ShippedTimers(YOU, ME, BinId(3), put_off)),
         (5, Prepare(YOU, ME, BinId(4))),
-        (5, PutOff(YOU, ME, BinId(4), put_off)),
+        (5, ShippedTimers(YOU, ME, BinId(4), put_off)),
     ]
     assert shipper.shipping_at() is None
 
@@ -94,12 +94,12 @@ def test_what_is_under_way_stays_below_the_limit_unless_one_message_exceeds_it(l
 
 def test_nothing_of_a_bin_is_taken_out_before_it_may_leave():
     """The state of a bin that waits for its turn stays in the store: memory does not hold it twice."""
-    shelf = Pieces({1: [b"x" * 100], 2: [b"y"]})
-    shipper = Shipper(ME, shelf, name="it", in_flight_bytes_max=1)
+    bin_state = Pieces({1: [b"x" * 100], 2: [b"y"]})
+    shipper = Shipper(ME, bin_state, name="it", in_flight_bytes_max=1)
     shipper.ship(0, BinId(1), YOU)
     shipper.ship(0, BinId(2), YOU)
     assert len(list(shipper.due())) == 1
-    assert 2 in shelf.bins()
+    assert 2 in bin_state.bins()
 
 
 def move(chunks: Iterator[bytes], install: Any, bin_id: BinId, chunk_bytes_max: int) -> int:
@@ -121,7 +121,7 @@ def test_a_bin_of_keys_arrives_whole(chunk_bytes_max: int):
     held = source.bins()
     assert sum(held.values()) == 200
     for bin_id in list(held):
-        chunks = KeyedShelf(source, Pending()).extract(bin_id, chunk_bytes_max)
+        chunks = KeyedState(source, PendingTimers()).extract(bin_id, chunk_bytes_max)
         assert move(chunks, target.install, bin_id, chunk_bytes_max) >= 1
     assert source.bins() == {}
     assert target.bins() == held
@@ -133,12 +133,12 @@ def test_a_bin_of_keys_arrives_whole(chunk_bytes_max: int):
 @pytest.mark.parametrize("chunk_bytes_max", [1, 10_000])
 def test_a_state_of_ones_own_arrives_as_it_was(state: Any, chunk_bytes_max: int):
     bin_id = BinId(3)
-    source, target = BinShelf(lambda: None, Pending()), BinShelf(lambda: None, Pending())
+    source, target = PerBinState(lambda: None, PendingTimers()), PerBinState(lambda: None, PendingTimers())
     source.bin_at(bin_id, 0).state = state if type(state) is not dict else dict(state)
     source.bin_at(bin_id, 0).put_off(4, "item")
     for chunk in source.extract(bin_id, chunk_bytes_max):
         target.install(bin_id, chunk)
-    target.install_put_off(bin_id, source.take_put_off(bin_id))
+    target.install_timers(bin_id, source.extract_timers(bin_id))
     assert source.bins() == {}
     assert target.bins() == {bin_id: len(state) if isinstance(state, dict) else 1}
     assert target.bin_at(bin_id, 4).state == state
@@ -146,9 +146,9 @@ def test_a_state_of_ones_own_arrives_as_it_was(state: Any, chunk_bytes_max: int)
 
 
 def test_a_bin_that_was_never_used_does_not_arrive():
-    source, target = BinShelf(dict, Pending()), BinShelf(dict, Pending())
+    source, target = PerBinState(dict, PendingTimers()), PerBinState(dict, PendingTimers())
     assert list(source.extract(BinId(1), 100)) == []
-    target.install_put_off(BinId(1), source.take_put_off(BinId(1)))
+    target.install_timers(BinId(1), source.extract_timers(BinId(1)))
     assert target.bins() == {}
 
 
@@ -157,7 +157,7 @@ def test_messages_of_one_sender_are_acknowledged_together():
         Prepare(ME, YOU, BinId(1)),
         Chunk(ME, YOU, BinId(1), b"abc"),
         Prepare(ME, WorkerId(3), BinId(2)),
-        PutOff(ME, YOU, BinId(1), b"d"),
+        ShippedTimers(ME, YOU, BinId(1), b"d"),
     ]
     assert acknowledge(messages) == [
         Ack(YOU, 3 * MESSAGE_OVERHEAD_BYTES + 4),
@@ -168,21 +168,21 @@ def test_messages_of_one_sender_are_acknowledged_together():
 REMEDY = r"; make it of tuples, .*, or register a codec with `codec.register`$"
 
 
-def of_keys() -> Shelf:
-    bins, pending = Bins(1), Pending()
+def of_keys() -> BinState:
+    bins, pending = Bins(1), PendingTimers()
     store = MemoryStore(bins)
     states = store.begin(["a", "k"])
     states.update(a=1, k=object())
     store.end(states, born=["a", "k"], changed=["a", "k"], gone=[])
-    return KeyedShelf(store, pending)
+    return KeyedState(store, pending)
 
 
-def of_bins(state: Any, put_off: Any = None) -> Shelf:
-    shelf = BinShelf(lambda: state, Pending())
-    used = shelf.bin_at(BinId(0), 0)
+def of_bins(state: Any, put_off: Any = None) -> BinState:
+    bin_state = PerBinState(lambda: state, PendingTimers())
+    used = bin_state.bin_at(BinId(0), 0)
     if put_off is not None:
         used.put_off(4, put_off)
-    return shelf
+    return bin_state
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def of_bins(state: Any, put_off: Any = None) -> Shelf:
     ],
 )
 @pytest.mark.parametrize("chunk_bytes_max", [1, 10_000])
-def test_what_cannot_be_encoded_is_named(make: Callable[[], Shelf], culprit: str, chunk_bytes_max: int):
+def test_what_cannot_be_encoded_is_named(make: Callable[[], BinState], culprit: str, chunk_bytes_max: int):
     shipper = Shipper(ME, make(), name="counts", chunk_bytes_max=chunk_bytes_max)
     shipper.ship(0, BinId(0), YOU)
     with pytest.raises(UnencodableState, match=f"^operator 'counts' cannot ship bin 0 to worker 7: {culprit}{REMEDY}"):

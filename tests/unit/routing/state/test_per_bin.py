@@ -10,9 +10,9 @@ import pytest
 from framework.membership.members import WorkerId
 from framework.wire import codec
 from routing.bins import BinId
-from routing.migration.transfer import Chunk, PutOff, Shipper
-from routing.state.per_bin import BinShelf
-from routing.state.timers import Pending
+from routing.migration.transfer import Chunk, ShippedTimers, Shipper
+from routing.state.per_bin import PerBinState
+from routing.state.timers import PendingTimers
 
 BIN = BinId(3)
 ITEM_BYTES_MAX = 40
@@ -22,8 +22,8 @@ ITEM_BYTES_MAX = 40
 @pytest.mark.parametrize("state", [{"a": 1}, ["a", 1], None])
 @pytest.mark.parametrize("chunk_bytes_max", [1, 100, 100_000])
 def test_much_that_was_put_off_arrives_in_pieces_of_bounded_size(state: Any, chunk_bytes_max: int):
-    leaves, arrives = Pending(), Pending()
-    here, there = BinShelf(lambda: copy(state), leaves), BinShelf(dict, arrives)
+    leaves, arrives = PendingTimers(), PendingTimers()
+    here, there = PerBinState(lambda: copy(state), leaves), PerBinState(dict, arrives)
     for n in range(200):
         here.bin_at(BIN, 5).put_off(5 + n % 7, f"item {n}")
     shipper = Shipper(WorkerId(0), here, name="it", chunk_bytes_max=chunk_bytes_max)
@@ -33,8 +33,8 @@ def test_much_that_was_put_off_arrives_in_pieces_of_bounded_size(state: Any, chu
         match message:
             case Chunk(payload=payload):
                 there.install(BIN, payload)
-            case PutOff(payload=payload):
-                there.install_put_off(BIN, codec.decode_rows(payload))
+            case ShippedTimers(payload=payload):
+                there.install_timers(BIN, codec.decode_rows(payload))
                 sizes.append(len(payload))
     assert max(sizes) <= max(chunk_bytes_max, ITEM_BYTES_MAX)
     assert there.bin_at(BIN, 5).state == state
@@ -43,7 +43,7 @@ def test_much_that_was_put_off_arrives_in_pieces_of_bounded_size(state: Any, chu
 
 
 def test_a_bin_that_comes_and_goes_leaves_nothing_behind():
-    pending = Pending()
+    pending = PendingTimers()
     pending.add(BinId(1), 5, "soon")
     for _ in range(100):
         pending.install(BIN, [(1000, "late")])

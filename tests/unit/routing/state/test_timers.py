@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routing.bins import BinId
-from routing.state.timers import Pending
+from routing.state.timers import PendingTimers
 
 A, B = BinId(1), BinId(2)
 
 
 def test_items_are_due_at_their_time_by_bin():
-    pending = Pending()
+    pending = PendingTimers()
     pending.add(A, 3, "x")
     pending.add(B, 3, "y")
     pending.add(A, 3, "z")
@@ -26,7 +26,7 @@ def test_items_are_due_at_their_time_by_bin():
 
 
 def test_what_is_put_off_once_is_neither_kept_nor_shipped_twice():
-    pending = Pending(once=True)
+    pending = PendingTimers(once=True)
     for item in ("x", "y", "x", "x"):
         pending.add(A, 3, item)
     pending.add(A, 4, "x")
@@ -39,7 +39,7 @@ def test_what_is_put_off_once_is_neither_kept_nor_shipped_twice():
 
 
 def test_a_bin_leaves_with_its_items_and_says_which_times_nobody_waits_for():
-    pending = Pending()
+    pending = PendingTimers()
     pending.add(A, 5, "x")
     pending.add(A, 2, "y")
     pending.add(B, 5, "z")
@@ -48,7 +48,7 @@ def test_a_bin_leaves_with_its_items_and_says_which_times_nobody_waits_for():
     assert pending.vanished == {2}
     assert pending.first() == 5
     assert pending.take(A) == []
-    other = Pending()
+    other = PendingTimers()
     other.install(A, [(2, "y"), (5, "x")])
     assert other.due(2) == [(A, ["y"])]
 
@@ -63,7 +63,7 @@ def test_a_bin_leaves_with_its_items_and_says_which_times_nobody_waits_for():
     )
 )
 def test_it_is_a_list_of_items(operations: list[tuple[str, int, int]]):
-    pending = Pending()
+    pending = PendingTimers()
     model: list[tuple[int, BinId, int]] = []
     for number, (kind, bin_number, time) in enumerate(operations):
         bin_id = BinId(bin_number)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from routing.columns.table.mmap_array import MAPPED_WORDS_MIN, Growing
+from routing.columns.table.mmap_array import MAPPED_WORDS_MIN, MmapArray
 
 
 class Unmovable(mmap.mmap):
@@ -22,7 +22,7 @@ class Unmovable(mmap.mmap):
 @pytest.mark.parametrize("kind", [mmap.mmap, Unmovable])
 def test_what_was_written_stays_and_what_is_new_is_zero(kind: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("routing.columns.table.mmap_array.mmap.mmap", kind)
-    growing_words, sizes = Growing(10), [10]
+    growing_words, sizes = MmapArray(10), [10]
     while len(growing_words.words) < 4 * MAPPED_WORDS_MIN:
         written = len(growing_words.words)
         growing_words.words[:] = np.arange(1, written + 1)
@@ -34,7 +34,7 @@ def test_what_was_written_stays_and_what_is_new_is_zero(kind: Any, monkeypatch: 
 
 
 def test_there_is_room_for_as_many_as_were_asked_for():
-    words = Growing(10)
+    words = MmapArray(10)
     for wanted in (100, MAPPED_WORDS_MIN + 1, 5 * MAPPED_WORDS_MIN):
         words.grow(wanted)
         words.words[wanted - 1] = 1
