@@ -77,7 +77,7 @@ class BootstrapServer:
                     self._send(worker, Enlist(self.joiner))
                 self._send(self.joiner, Enlist(self.joiner))
 
-    def lent_is_told(self, spans: Participation) -> None:
+    def lent_is_told(self, participation: Participation) -> None:
         """The batches that announce what was lent are on their way: admit the joiner and hand over what is known."""
         assert self.stage is JoinStage.LENDING, self.stage
         self.stage = JoinStage.ADMITTED
@@ -96,7 +96,8 @@ class BootstrapServer:
                 for batch in batches.values():
                     self._send(self.joiner, Missing(channel, sender, batch.sequence, batch.changes))
         self._send(
-            self.joiner, JoinState(built, stock.channels_built(), stock.fingerprints(), next_out, self.lent, spans)
+            self.joiner,
+            JoinState(built, stock.channels_built(), stock.fingerprints(), next_out, self.lent, participation),
         )
 
     def record(self, sender: WorkerId, batch: Progress) -> None:

@@ -51,8 +51,8 @@ class Rescaling:
         """Workers that have joined since this one is here, and that every member's records may go to."""
         self.stock = WorkerDataflowState(worker.id, worker.installed)
         self._worker = worker
-        spans = tuple((founder, 0, EPOCH_MAX) for founder in members.workers)
-        self._member = Member(worker.id, members, members.workers, addresses, spans, (), self)
+        participation = tuple((founder, 0, EPOCH_MAX) for founder in members.workers)
+        self._member = Member(worker.id, members, members.workers, addresses, participation, (), self)
         self._audience = self._member.audience
         self._phases: list[tuple[Phase, float]] = []
 
@@ -190,7 +190,7 @@ class Rescaling:
     def starters(self, dataflow: int) -> int:
         """How many workers start a dataflow with the capabilities that everybody starts with."""
         if self.joiner is not None and self.joining:
-            return sum(first <= dataflow < end for _, first, end in self.joiner.inheritance.spans)
+            return sum(first <= dataflow < end for _, first, end in self.joiner.inheritance.participation)
         return self._member.starters(dataflow)
 
     # Leaving
@@ -273,7 +273,13 @@ class Rescaling:
     def _become_member(self, joiner: Joiner) -> None:
         addresses = {**joiner.addresses, self._worker.id: joiner.address}
         self._member = Member(
-            self._worker.id, joiner.members, joiner.founders, addresses, joiner.inheritance.spans, joiner.spent, self
+            self._worker.id,
+            joiner.members,
+            joiner.founders,
+            addresses,
+            joiner.inheritance.participation,
+            joiner.spent,
+            self,
         )
         self.audience_changed(self._member.audience)
         self.members_changed(self._member.members)

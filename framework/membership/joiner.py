@@ -53,7 +53,7 @@ class Inheritance:
         self.channels = 0
         self.fingerprints: dict[int, bytes] = {}
         self.lent: dict[tuple[str, int], Time] = {}
-        self.spans: tuple[tuple[WorkerId, int, int], ...] = ()
+        self.participation: tuple[tuple[WorkerId, int, int], ...] = ()
         self.scopes: dict[int, ScopeState] = {}
         self.batches: dict[int, list[tuple[WorkerId, Progress]]] = defaultdict(list)
         """By channel, those that the server passed on."""
@@ -63,7 +63,7 @@ class Inheritance:
         self.built, self.channels = state.built, state.channels
         self.fingerprints = dict(state.fingerprints)
         self.lent = {(path, port): time for path, port, time in state.lent}
-        self.spans = state.spans
+        self.participation = state.participation
 
     def scope(self, channel: int) -> ScopeState | None:
         """What to begin a scope with; None if it begins for everybody."""

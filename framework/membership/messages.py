@@ -121,7 +121,7 @@ class JoinState:
     next_out: SequenceNumbers
     lent: tuple[tuple[str, int, Time], ...]
     """By operator (its path) and output."""
-    spans: tuple[tuple[WorkerId, int, int], ...]
+    participation: tuple[tuple[WorkerId, int, int], ...]
     """By worker, the first dataflow that it starts with everybody else, and the first that it no longer does."""
 
 

@@ -53,7 +53,7 @@ class Member:
         members: Members,
         founders: tuple[WorkerId, ...],
         addresses: dict[WorkerId, Address],
-        spans: Participation,
+        participation: Participation,
         spent: Iterable[WorkerId],
         site: MembershipContext,
     ) -> None:
@@ -71,7 +71,7 @@ class Member:
         self._guests: dict[WorkerId, Address] = {}
         """Joiners that wait for this worker to serve them."""
         self._admitted: WorkerId | None = None
-        self._spans = {one: (first, end) for one, first, end in spans}
+        self._participation = {one: (first, end) for one, first, end in participation}
         self._lost_guests: dict[WorkerId, str] = {}
         self._wants_to_leave = False
         self._forgetting: set[WorkerId] = set()
@@ -103,7 +103,7 @@ class Member:
 
     def starters(self, dataflow: int) -> int:
         """How many workers start, or started, a dataflow with the capabilities that everybody starts with."""
-        return sum(first <= dataflow < end for first, end in self._spans.values())
+        return sum(first <= dataflow < end for first, end in self._participation.values())
 
     # Beginning to leave
 
@@ -182,9 +182,9 @@ class Member:
     def end_step(self, settled: bool) -> None:
         """A step is over: all that was lent is told; if nothing that was sent is uncounted, members may change."""
         if self.serving is not None and self.serving.stage is JoinStage.LENDING:
-            spans = tuple((worker, first, end) for worker, (first, end) in self._spans.items())
+            participation = tuple((worker, first, end) for worker, (first, end) in self._participation.items())
             built = self._stock.dataflows_built()
-            self.serving.lent_is_told((*spans, (self.serving.joiner, built, EPOCH_MAX)))
+            self.serving.lent_is_told((*participation, (self.serving.joiner, built, EPOCH_MAX)))
         if settled:
             changes, self._changes = self._changes, []
             for change in changes:
@@ -273,7 +273,7 @@ class Member:
         self._admitted = joiner
         self.spent.add(joiner)
         self.addresses[joiner] = address
-        self._spans[joiner] = (first, EPOCH_MAX)
+        self._participation[joiner] = (first, EPOCH_MAX)
         self._stock.count(first, 1)
         self._site.audience_changed(self.audience)
         if self.serving is None:
@@ -336,7 +336,7 @@ class Member:
 
     def _forget(self, joiner: WorkerId, server: WorkerId) -> None:
         self._admitted = None
-        first, _ = self._spans.pop(joiner)
+        first, _ = self._participation.pop(joiner)
         self._stock.count(first, -1)
         self._lost_guests.pop(joiner, None)
         self.addresses.pop(joiner, None)
@@ -354,8 +354,8 @@ class Member:
         coordinated = leaver == self.members.coordinator
         self.members = self.members.left_by(leaver)
         self._draining.add(leaver)
-        first, _ = self._spans[leaver]
-        self._spans[leaver] = (first, built)
+        first, _ = self._participation[leaver]
+        self._participation[leaver] = (first, built)
         self._stock.count(max(first, built), -1)
         self._site.members_changed(self.members)
         self._send(leaver, Released())
@@ -369,8 +369,10 @@ class Member:
         self._parting.add(leaver)
         self.addresses.pop(leaver, None)
         self._send(leaver, Farewell())
-        self._spans = {
-            one: (first, end) for one, (first, end) in self._spans.items() if end > self._stock.dataflows_built()
+        self._participation = {
+            one: (first, end)
+            for one, (first, end) in self._participation.items()
+            if end > self._stock.dataflows_built()
         }
         self._site.audience_changed(self.audience)
         if self._worker == self.members.coordinator:

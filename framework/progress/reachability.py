@@ -5,13 +5,21 @@ an output port. *Implications* count, for a time, in how many ways pointstamps a
 frontier is the location's frontier. `update` notes changes of pointstamps, `propagate` carries their effect through
 the graph: only changes of a frontier travel, least time first, so the work is proportional to what changes.
 
-By hand, on `input -> map -> probe`, with one capability at the input for epoch 0::
+By hand, on `input -> probe`, whose locations are numbered `input.source`, `probe.target`; with one capability at the
+input, first for epoch 0 and then for epoch 1:
 
-    tracker.update(input.source, 0, +1)
-    tracker.propagate()     # epoch 0 enters the frontier of input.source, map.target, map.source and probe.target
-    tracker.update(input.source, 1, +1)
-    tracker.update(input.source, 0, -1)
-    tracker.propagate()     # at each of them epoch 0 leaves and epoch 1 enters
+>>> from framework.progress.domain import Domain
+>>> from framework.progress.graph import Graph, Node
+>>> from framework.progress.location import Source, Target
+>>> nodes = [Node("outside", 0, 0, []), Node("input", 0, 1, []), Node("probe", 1, 0, [[]])]
+>>> tracker = Tracker(Graph(Domain(), nodes, {Source(1, 0): [Target(2, 0)]}).compile())
+>>> tracker.update(0, 0, +1)
+>>> tracker.propagate()  # epoch 0 enters both frontiers; the scope has no outputs
+([(0, 0, 1), (1, 0, 1)], [])
+>>> tracker.update(0, 1, +1)
+>>> tracker.update(0, 0, -1)
+>>> tracker.propagate()  # at both, epoch 0 leaves and epoch 1 enters
+([(0, 0, -1), (1, 0, -1), (0, 1, 1), (1, 1, 1)], [])
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A scope at run time: a graph of operators that is itself an operator of the scope around it.
 
 Child 0 stands for the surroundings. What enters the scope leaves child 0's outputs; what leaves it arrives at child 0's
-inputs. A scope is scheduled in ten steps (`schedule`), of which the first half turns news into frontiers and the second
-half runs operators and tells the other workers what they did.
+inputs. A scope is scheduled in six steps (`schedule`): four turn what was heard into frontiers, the fifth runs the
+operators, and the sixth tells the other workers what these did.
 
 A scope's own broadcasts make what it knows global, so it reports to its surroundings on behalf of all workers
 (`local` is false), consumption and capabilities together: at no moment does a record that entered lack a pointstamp

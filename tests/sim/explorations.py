@@ -158,9 +158,9 @@ class LateServer(BootstrapServer):
         else:
             super().receive(message)
 
-    def lent_is_told(self, spans: Participation) -> None:
+    def lent_is_told(self, participation: Participation) -> None:
         self.lent = self._stock.lend()
-        super().lent_is_told(spans)
+        super().lent_is_told(participation)
 
 
 RULES: dict[str, tuple[object, str, object] | None] = {
