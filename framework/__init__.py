@@ -13,3 +13,5 @@
 
 `events` tells what happens, `errors` what went wrong.
 """
+
+__tracebackhide__ = True

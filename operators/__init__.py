@@ -41,6 +41,8 @@ from routing.options import BinOptions
 from routing.state.memory import MemoryStore
 from routing.state.rocks import RocksStore
 
+__tracebackhide__ = True
+
 __all__ = [
     "Aggregation",
     "BinOptions",

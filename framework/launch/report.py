@@ -1,15 +1,17 @@
-"""How a failure is told: what failed, where, when, and the user's own lines of the traceback."""
+"""How a failure is told: what failed, where, when, and the user's own lines of the traceback.
+
+Frames of packages that say `__tracebackhide__ = True` are left out: of this one, and of those that are built on it.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 import traceback
-from pathlib import Path
+from collections.abc import Iterator
+from types import ModuleType
 
 from framework.errors import HailerError, JobAborted, JobStopped, OperatorFailed, PeerLost
-
-_PACKAGES = tuple(
-    str(Path(__file__).resolve().parents[2] / package) for package in ("framework", "operators", "routing")
-)
 
 
 def render(error: BaseException, worker: int) -> str:
@@ -44,9 +46,17 @@ def distance(error: BaseException) -> int:
 def _cause(error: BaseException) -> str:
     lines = [f"  {line}" for line in "".join(traceback.format_exception_only(error)).rstrip().splitlines()]
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(_PACKAGES)]
+    hidden = tuple(_hidden_directories())
+    own = [frame for frame in frames if not frame.filename.startswith(hidden)]
     for frame in own or ([] if isinstance(error, HailerError) else frames[-1:]):
         lines.append(f"    {frame.filename}:{frame.lineno}, in {frame.name}")
         if frame.line:
             lines.append(f"      {frame.line}")
     return "\n".join(lines)
+
+
+def _hidden_directories() -> Iterator[str]:
+    """Where the packages are whose frames are left out."""
+    for name, module in sys.modules.copy().items():
+        if "." not in name and isinstance(module, ModuleType) and vars(module).get("__tracebackhide__") is True:
+            yield from (os.path.join(directory, "") for directory in module.__path__)

@@ -155,7 +155,7 @@ def unfinished_operators(source: Source) -> list[str]:
 
 
 def logic_in_package_fronts(source: Source) -> list[str]:
-    """An `__init__.py` holds a docstring, imports and `__all__`; and every package has one."""
+    """An `__init__.py` holds a docstring, imports, `__all__` and such; and every package has one."""
     modules = source.within(*PACKAGES)
     folders = sorted({module.path.parent for module in modules})
     missing = [
@@ -240,7 +240,7 @@ def _is_re_export(node: ast.stmt) -> bool:
             return True
         case ast.Expr(value=ast.Constant(value=str())):
             return True
-        case ast.Assign(targets=[ast.Name(id="__all__" | "__version__")]):
+        case ast.Assign(targets=[ast.Name(id="__all__" | "__version__" | "__tracebackhide__")]):
             return True
     return False
 

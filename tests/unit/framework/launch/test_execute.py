@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +103,20 @@ def test_of_several_errors_the_cause_is_told():
     assert render(JobAborted("job failed: as told"), 3) == "job failed: as told"
     assert render(PeerLost("worker 0 lost worker 1: gone"), 0) == "job failed: worker 0 lost worker 1: gone"
     assert render(GraphError("a stream of another scope"), 2) == "job failed: on worker 2: a stream of another scope"
+
+
+def test_a_report_leaves_out_the_frames_of_packages_that_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, marker in (("hidden", "__tracebackhide__ = True"), ("hidden_not", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"{marker}\ndef call(function):\n    function()\n")
+
+    def fail() -> None:
+        raise ValueError("it went wrong")
+
+    try:
+        importlib.import_module("hidden").call(partial(importlib.import_module("hidden_not").call, fail))
+    except ValueError as error:
+        report = render(error, 0)
+    shown = [line.split(", in ")[1] for line in report.splitlines() if ", in " in line]
+    assert shown == ["test_a_report_leaves_out_the_frames_of_packages_that_say_so", "call", "fail"]
