@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
 import re
 import time
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import framework
 from framework.launch.control_protocol import JobEnds
 from framework.launch.launcher import CannotStart
 
@@ -26,8 +29,10 @@ FREED_S_MAX = 2.0
 
 POLL_S = 0.1
 
-PACKAGES = ("framework", "routing", "operators")
-NEEDED = ("msgpack", "pyarrow", "rocksdict", "xxhash")
+SHIPPED = ("hailer.py", "framework/**/*.py", "routing/**/*.py", "operators/**/*.py")
+"""Our own code, from the directory that holds `framework`."""
+
+NEEDED = ("msgpack", "numba", "numpy", "pyarrow", "rocksdict", "xxhash")
 """What Hailer imports, and cannot ship because it is compiled."""
 
 _MISSING = re.compile(r"No module named '(?P<module>\w+)")
@@ -67,35 +72,44 @@ def hub_host(context: SparkContext) -> tuple[str, str]:
 
 def ship(context: SparkContext) -> None:
     """Let executors import Hailer as it is here, whether or not they have one installed."""
-    archive = io.BytesIO()
-    home = Path(__file__).resolve().parents[2]
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(path for package in PACKAGES for path in (home / package).rglob("*.py")):
-            file.writestr(zipfile.ZipInfo(str(path.relative_to(home))), path.read_bytes())
-    name = f"hailer-{hashlib.sha256(archive.getvalue()).hexdigest()[:16]}.zip"
+    archive = source_archive()
+    name = f"hailer-{hashlib.sha256(archive).hexdigest()[:16]}.zip"
     if name not in (context._python_includes or ()):  # an application may run several jobs
         path = Path(context._temp_dir) / name
-        path.write_bytes(archive.getvalue())
+        path.write_bytes(archive)
         context.addPyFile(str(path))
+
+
+def source_archive() -> bytes:
+    """Our own code as a zip file, the same bytes for the same code."""
+    archive = io.BytesIO()
+    home = Path(framework.__file__).resolve().parents[1]
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(path for pattern in SHIPPED for path in home.glob(pattern)):
+            file.writestr(zipfile.ZipInfo(str(path.relative_to(home))), path.read_bytes())
+    return archive.getvalue()
 
 
 def what_failed(error: Exception, where: str) -> str:
     """Why the task of a Spark job failed there, in one line, and what to do where that is known.
 
     >>> what_failed(Exception("ModuleNotFoundError: No module named 'msgpack'"), "executor 1 on 10.0.0.7")
-    "executor 1 on 10.0.0.7 has no module 'msgpack'; Hailer needs msgpack, pyarrow, rocksdict and xxhash there: \
-install them for its Python, or name another with PYSPARK_PYTHON"
+    "executor 1 on 10.0.0.7 has no module 'msgpack'; Hailer needs msgpack, numba, numpy, pyarrow, rocksdict and xxhash \
+there: install them for its Python, name another with PYSPARK_PYTHON, or send an environment that has them with \
+spark.archives, as venv-pack makes it"
     """
     text = str(error)
     missing = _MISSING.search(text)
     if missing is None:
         return f"{_reason(text)} ({where})"
     module = missing["module"]
-    if module not in NEEDED:
-        return f"{where} has no module {module!r}; ship it, with --py-files {module}.py or `addPyFile`"
+    if module not in NEEDED and (file := _pure_file(module)) is not None:
+        return f"{where} has no module {module!r}; ship it, with --py-files {file} or `addPyFile`"
+    needs = f"Hailer needs {', '.join(NEEDED[:-1])} and {NEEDED[-1]} there: " if module in NEEDED else ""
+    them = "them" if needs else "it"
     return (
-        f"{where} has no module {module!r}; Hailer needs {', '.join(NEEDED[:-1])} and {NEEDED[-1]} there: install them "
-        f"for its Python, or name another with PYSPARK_PYTHON"
+        f"{where} has no module {module!r}; {needs}install {them} for its Python, name another with PYSPARK_PYTHON, or "
+        f"send an environment that has {them} with spark.archives, as venv-pack makes it"
     )
 
 
@@ -108,6 +122,24 @@ def where_it_ran(context: SparkContext, group: str) -> str:
             task = context._jsc.sc().statusStore().taskList(stage, 0, 1_000).last()
             return f"executor {task.executorId()} on {task.host()}"
     return "an executor"
+
+
+def _pure_file(module: str) -> str | None:
+    """The file that a module can be shipped as; None if it is compiled, in part at least."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except ValueError:  # one that a program has made up
+        spec = None
+    if spec is None:
+        return f"{module}.py"
+    if spec.submodule_search_locations is not None:
+        files = [file for where in spec.submodule_search_locations for file in Path(where).rglob("*")]
+        return None if any(map(_is_compiled, files)) else f"{module}.zip"
+    return None if spec.origin is None or _is_compiled(Path(spec.origin)) else f"{module}.py"
+
+
+def _is_compiled(file: Path) -> bool:
+    return file.name.endswith(tuple(EXTENSION_SUFFIXES))
 
 
 def _reason(text: str) -> str:
