@@ -34,9 +34,11 @@ class RescaleWatch:
         self._look()
 
     def state(self) -> dict[str, Any]:
-        """What has happened so far, in JSON's terms."""
+        """What has happened so far, in JSON's terms: all of it as of now, so that `settled` implies a full count."""
         self._asked_s = self._clock()
-        if not self._looks:
+        if self._looks:
+            self._note()
+        else:
             self._look()
         steward = self._commander.steward
         return {
@@ -48,13 +50,16 @@ class RescaleWatch:
         }
 
     def _look(self) -> None:
-        now_s, operators = self._clock(), seen_on(self._worker)
-        self._stall.note(now_s, fed_at(self._commander), operators)
-        self._bins_moved += max((self._moved(path, seen) for path, seen in operators.items()), default=0)
-        self._owners = {path: tuple(seen.installed) for path, seen in operators.items()}
-        self._looks = bool(operators) and now_s - self._asked_s < LISTEN_S
+        self._note()
+        self._looks = bool(self._owners) and self._clock() - self._asked_s < LISTEN_S
         if self._looks:
             self._tick.activate_after(LOOK_S)
+
+    def _note(self) -> None:
+        operators = seen_on(self._worker)
+        self._stall.note(self._clock(), fed_at(self._commander), operators)
+        self._bins_moved += max((self._moved(path, seen) for path, seen in operators.items()), default=0)
+        self._owners = {path: tuple(seen.installed) for path, seen in operators.items()}
 
     def _moved(self, path: str, seen: Seen) -> int:
         before = self._owners.get(path, seen.installed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -106,6 +107,8 @@ class Scaling:
             except Exception as error:  # ours; the job goes on, and whoever asked is told
                 self._failure = f"this is a mistake in Hailer: {error!r}"
         self._duration_s = time.monotonic() - self._began_s
+        with suppress(HailerError):  # of one request, workers answer at different moments: some before the last bins
+            self._look()
         self.finished.set()
 
     def _bring_in(self) -> None:

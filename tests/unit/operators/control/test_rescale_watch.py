@@ -23,8 +23,11 @@ EPOCHS_MAX = 100_000
 MOVED = {BinId(0), BinId(2)}
 
 
-def test_bins_that_moved_while_nobody_asked_are_counted_when_somebody_does(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rescale_watch, "LISTEN_S", 0.0)
+@pytest.mark.parametrize("rare", ["LISTEN_S", "LOOK_S"])
+def test_bins_that_moved_since_the_last_look_are_counted_when_somebody_asks(rare: str, monkeypatch: pytest.MonkeyPatch):
+    """Be it that nobody asked for long, or that the last step completed between two looks: who hears that all bins have
+    arrived hears of all of them."""
+    monkeypatch.setattr(rescale_watch, rare, {"LISTEN_S": 0.0, "LOOK_S": 3600.0}[rare])
     job, ended = Job("counts"), list[bool]()
 
     @job.dataflow

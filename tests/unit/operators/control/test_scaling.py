@@ -1,10 +1,22 @@
-"""Which processes join and leave."""
+"""Which processes join and leave, and what is said of it in the end."""
 
 from __future__ import annotations
 
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 
-from operators.control.scaling import Change, change_to
+from framework.launch.control_protocol import Supervised
+from framework.launch.rpc import RpcClient, RpcLink
+from framework.membership.members import WorkerId
+from operators.control.scaling import Change, Scaling, change_to
+from operators.control.worker_rpc import WorkerRpc
+
+WAIT_S = 20.0
 
 
 @pytest.mark.parametrize(
@@ -18,3 +30,63 @@ from operators.control.scaling import Change, change_to
 )
 def test_the_highest_leave_first_and_the_first_stays(count: int, present: list[int], change: Change):
     assert change_to(count, present) == change
+
+
+class Scripted:
+    """A job of one process, and one that joins as soon as it is started; each answers what its script says next."""
+
+    def __init__(self) -> None:
+        self.running: list[Supervised] = []
+
+    def processes(self) -> Sequence[Supervised]:
+        return self.running
+
+    def spawn(self) -> Supervised:
+        return self.add({"rescale": [received(0), received(16), received(20)]})
+
+    def add(self, script: dict[str, list[Any]]) -> Supervised:
+        ours, theirs = socket.socketpair()
+        link = RpcLink(theirs)
+
+        def answer() -> None:
+            while (message := link.receive()) is not None:
+                answers = script[message["request"]]
+                link.send({"id": message["id"], "answer": answers.pop(0) if len(answers) > 1 else answers[0]})
+            link.close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        number = len(self.running)
+        process = Supervised(number, 4242 + number, [WorkerId(number)], RpcClient(RpcLink(ours)))
+        process.joined.update(process.workers)
+        self.running.append(process)
+        return process
+
+
+@contextmanager
+def scripted(script: dict[str, list[Any]]) -> Iterator[WorkerRpc]:
+    processes = Scripted()
+    processes.add(script)
+    try:
+        yield WorkerRpc(processes)
+    finally:
+        for process in processes.running:
+            process.inquiry.close()
+
+
+def received(count: int, watch: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"received_bytes": count, "leaving": False, "objection": None, "watch": watch}
+
+
+def watched(bins_moved: int, *joined: int, settled: bool = True) -> dict[str, Any]:
+    return {"joined": joined, "waiting": [], "settled": settled, "bins_moved": bins_moved, "stall_s_max": 0.01}
+
+
+def test_state_that_came_to_a_joiner_after_it_was_asked_last_is_counted():
+    """Workers answer one request at different moments: the joiner, in the same look, before its last bins came."""
+    first = [received(0, watched(0)), received(0, watched(5, 1))]
+    with scripted({"begin rescale": [{"plan": None}], "rescale": first}) as rpc:
+        scaling = Scaling(rpc, "scale to 2", Change(joins=1))
+        scaling.start()
+        assert scaling.finished.wait(WAIT_S)
+        state = scaling.state()
+    assert (state["failure"], state["joined"], state["bins_moved"], state["state_bytes"]) == (None, [1], 5, 20)
