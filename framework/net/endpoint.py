@@ -16,7 +16,8 @@ from framework.membership.members import Address, WorkerId
 from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
 from framework.net.waker import ReadyKeys, Waker
-from framework.wire.messages import Body, Data, Message, Progress, encode, encode_data
+from framework.wire.body import Body
+from framework.wire.messages import Data, Message, Progress, encode, encode_data
 from framework.worker.transport import Traffic
 
 CLOSE_LINGER_S = 0.5

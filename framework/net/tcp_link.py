@@ -2,7 +2,7 @@
 
 Only the worker that owns the link touches it. Reading is bounded per call, so that no peer can keep a worker from its
 work; writing never waits. A connection that ends before the peer's last word (`Goodbye` or `Abort`) yields `Lost`.
-Large bodies do not pass through it where both ends see the same memory: see `framework.net.shm.channel`.
+Large bodies do not pass through it where both ends map the same memory: see `framework.net.shm.channel`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from framework.errors import ProtocolError
 from framework.net.shm.channel import ShmChannel
 from framework.net.shm.segment import UNREAD_BYTES_MAX
 from framework.wire import shm_messages
+from framework.wire.body import Body
 from framework.wire.codec import Buffer
 from framework.wire.container import allocate
 from framework.wire.framing import PREFIX_BYTES, FrameReader, prefix
-from framework.wire.messages import Abort, Body, Goodbye, Lost, Message, decode
+from framework.wire.messages import Abort, Goodbye, Lost, Message, decode
 
 OUTBOUND_BYTES_MAX = 4 * 1024 * 1024
 READ_BYTES_MAX = 1024 * 1024
 CHUNK_BYTES = 256 * 1024
 JOIN_BYTES_MAX = 16 * 1024
-"""Pieces below this are copied together, others are written from where they are."""
+"""Smaller pieces are joined into one; larger ones are handed to the kernel in place (vectored I/O)."""
 
 PIECES_MAX = 512
 
@@ -47,7 +48,7 @@ class TcpLink:
         "_outbound_bytes",
         "_reader",
         "_selector",
-        "_sharing",
+        "_shm",
         "_socket",
         "_spoken",
         "_writing",
@@ -59,7 +60,7 @@ class TcpLink:
         self._selector = selector
         self._name = name
         self._reader = FrameReader(allocate=allocate)
-        self._sharing = ShmChannel(connection)
+        self._shm = ShmChannel(connection)
         self._outbound: deque[Buffer] = deque()
         self._outbound_bytes = 0
         self._open = True
@@ -73,17 +74,17 @@ class TcpLink:
         if not self._open:
             return
         for body in bodies:
-            for written in self._sharing.bodies(body, sum(map(len, body))):
+            for written in self._shm.bodies(body, sum(map(len, body))):
                 self._queue(written)
 
     def room(self, size: int) -> memoryview | None:
         """Memory that the peer sees as well, for what is sent next, if there is any."""
-        return self._sharing.room(size) if self._open else None
+        return self._shm.room(size) if self._open else None
 
     def flush(self) -> None:
         """Write what is queued, as far as the kernel takes it; the rest goes when the socket is writable again."""
         if self._open:
-            for body in self._sharing.news():
+            for body in self._shm.reports():
                 self._queue(body)
         try:
             while self._outbound:
@@ -129,12 +130,12 @@ class TcpLink:
 
     def congested(self) -> bool:
         """Whether the peer is far behind."""
-        return self._outbound_bytes > OUTBOUND_BYTES_MAX or self._sharing.unread_bytes > UNREAD_BYTES_MAX
+        return self._outbound_bytes > OUTBOUND_BYTES_MAX or self._shm.unread_bytes > UNREAD_BYTES_MAX
 
     @property
     def unsent(self) -> bool:
         """Whether something still waits to be written."""
-        return bool(self._outbound) or (self._open and self._sharing.must_tell)
+        return bool(self._outbound) or (self._open and self._shm.reports_due)
 
     @property
     def lingering(self) -> bool:
@@ -152,23 +153,23 @@ class TcpLink:
             self._open = False
             self._outbound.clear()
             self._outbound_bytes = 0
-            self._sharing.close()
+            self._shm.close()
             self._selector.unregister(self._socket)
             self._socket.close()
 
     def _queue(self, body: Body) -> None:
         size = sum(map(len, body))
         self._outbound_bytes += PREFIX_BYTES + size
-        self._outbound.extend(_with_small_ones_joined([prefix(size), *body]))
+        self._outbound.extend(_with_small_pieces_joined([prefix(size), *body]))
 
     def _take(self, bodies: Callable[[], list[Buffer]], messages: list[Message]) -> None:
         try:
             for body in bodies():
                 about_memory = shm_messages.decode(body)
-                placed = body if about_memory is None else self._sharing.hear(about_memory)
-                if placed is None:
+                content = body if about_memory is None else self._shm.receive(about_memory)
+                if content is None:
                     continue
-                message = decode(placed)
+                message = decode(content)
                 self._finished = self._finished or isinstance(message, Goodbye | Abort)
                 messages.append(message)
         except ProtocolError as error:
@@ -198,7 +199,7 @@ class TcpLink:
             self._selector.modify(self._socket, events, self)
 
 
-def _with_small_ones_joined(pieces: list[Buffer]) -> Iterator[Buffer]:
+def _with_small_pieces_joined(pieces: list[Buffer]) -> Iterator[Buffer]:
     small: list[Buffer] = []
     for piece in pieces:
         if len(piece) < JOIN_BYTES_MAX:

@@ -1,25 +1,28 @@
 """What one worker says to another, and the bytes of it: the body of one frame.
 
-A body is a byte for the kind of message and then its fields. Those of `Data` are a container of any size behind a short
-header; the others are one msgpack array. Times travel as an integer, or as nested pairs (`Product`). Whatever is wrong
-with a body, `decode` raises `ProtocolError`.
+The fields of `Data` are a container of any size behind a short header; those of the others are one msgpack array. Times
+travel as an integer, or as nested pairs (`Product`). Whatever is wrong with a body, `decode` raises `ProtocolError`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from framework.errors import ProtocolError, RecordTooLarge
 from framework.membership.messages import RescaleMessage, from_shape, shape_of
 from framework.progress.order import Time
 from framework.wire import checks
+from framework.wire.body import Body, MessageKind, compose
 from framework.wire.codec import Buffer, decode_value, encode_fields
 from framework.wire.container import Container, decode_container, encode_container, split_container
 from framework.wire.framing import FRAME_BYTES_MAX
 
 REPORT_CHARS_MAX = 65_536
 """A longer report of an abort loses its middle."""
+
+ALIGNMENT = 8
+"""A container begins at a multiple of this in a body, so that it can be used in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,41 +73,24 @@ class Lost:
 Message: TypeAlias = Data | Progress | Built | Goodbye | Abort | Lost | RescaleMessage
 
 
-class _Kind:
-    """The first byte of a body. (Dotted names, which `match` compares with rather than binds.)"""
-
-    DATA = 1
-    PROGRESS = 2
-    BUILT = 3
-    GOODBYE = 4
-    ABORT = 5
-
-
-Body: TypeAlias = list[Buffer]
-"""What one frame holds, in pieces, which need not be brought together to be written."""
-
-ALIGNMENT = 8
-"""A container begins at a multiple of this in a body, so that it can be used where it was read to."""
-
-
 def encode(message: Message, where: str = "this job") -> bytes:
     """The body of one frame. A `Data` that may exceed a frame goes through `encode_data` instead."""
     match message:
         case Data():
             return b"".join(_data_body(message, where))
         case Progress(channel, sequence, changes):
-            return _compose(_Kind.PROGRESS, channel, sequence, changes)
+            return compose(MessageKind.PROGRESS, channel, sequence, changes)
         case Built(dataflow, fingerprint):
-            return _compose(_Kind.BUILT, dataflow, fingerprint)
+            return compose(MessageKind.BUILT, dataflow, fingerprint)
         case Goodbye():
-            return _compose(_Kind.GOODBYE)
+            return compose(MessageKind.GOODBYE)
         case Abort(report):
-            return _compose(_Kind.ABORT, _shorten(report))
+            return compose(MessageKind.ABORT, _shorten(report))
         case Lost():
             raise AssertionError(f"{message} is a local fact")
         case _:
             kind, fields = shape_of(message)
-            return _compose(kind, *fields)
+            return compose(kind, *fields)
 
 
 def encode_data(message: Data, where: str = "this job", *, frame_bytes_max: int = FRAME_BYTES_MAX) -> list[Body]:
@@ -136,17 +122,17 @@ def decode(body: Buffer) -> Message:
     if not len(body):
         raise ProtocolError("an empty message")
     kind = body[0]
-    if kind == _Kind.DATA:
+    if kind == MessageKind.DATA:
         return _decode_data(body)
     fields = decode_value(body[1:])
     match kind, fields:
-        case _Kind.PROGRESS, [channel, sequence, list(changes)]:
+        case MessageKind.PROGRESS, [channel, sequence, list(changes)]:
             return Progress(checks.natural(channel), checks.natural(sequence), tuple(map(checks.change, changes)))
-        case _Kind.BUILT, [dataflow, bytes(fingerprint)]:
+        case MessageKind.BUILT, [dataflow, bytes(fingerprint)]:
             return Built(checks.natural(dataflow), fingerprint)
-        case _Kind.GOODBYE, []:
+        case MessageKind.GOODBYE, []:
             return Goodbye()
-        case _Kind.ABORT, [str(report)]:
+        case MessageKind.ABORT, [str(report)]:
             return Abort(report)
     rescale = from_shape(kind, fields)
     if rescale is not None:
@@ -157,7 +143,7 @@ def decode(body: Buffer) -> Message:
 def _data_body(message: Data, where: str) -> Body:
     number, payload = encode_container(message.container, where)
     header = encode_fields((message.channel, message.time))
-    head = bytes((_Kind.DATA, number, len(header))) + header
+    head = bytes((MessageKind.DATA, number, len(header))) + header
     return [head + bytes(-len(head) % ALIGNMENT), *payload]
 
 
@@ -170,10 +156,6 @@ def _decode_data(body: Buffer) -> Data:
             container = decode_container(body[1], body[start + -start % ALIGNMENT :])
             return Data(checks.natural(channel), checks.time(time), container)
     raise ProtocolError("data whose header is not a channel and a time")
-
-
-def _compose(kind: int, *fields: Any) -> bytes:
-    return bytes((kind,)) + encode_fields(fields)
 
 
 def _shorten(report: str) -> str:

@@ -1,11 +1,11 @@
-"""Blocks of memory that is lent: no two that are in use overlap, whatever the order in which they come back."""
+"""Blocks of a segment: no two that are in use overlap, whatever the order in which they are freed."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framework.wire.shm_messages import BlockAllocator
+from framework.net.shm.allocator import BlockAllocator
 
 END = 4096
 
@@ -13,13 +13,13 @@ END = 4096
 @given(st.lists(st.tuples(st.integers(1, 1500), st.booleans(), st.integers(0, 10**6))))
 def test_blocks_in_use_never_overlap(moves: list[tuple[int, bool, int]]) -> None:
     blocks, used = BlockAllocator(0, END), dict[int, int]()
-    for size, gives_back, which in moves:
-        if gives_back and used:
+    for size, frees, which in moves:
+        if frees and used:
             start = list(used)[which % len(used)]
-            blocks.give_back(start)
+            blocks.free(start)
             del used[start]
         else:
-            taken = blocks.take(size)
+            taken = blocks.allocate(size)
             if taken is not None:
                 assert 0 <= taken <= END - size
                 assert all(taken + size <= start or start + other <= taken for start, other in used.items())
@@ -29,8 +29,8 @@ def test_blocks_in_use_never_overlap(moves: list[tuple[int, bool, int]]) -> None
         blocks.validate()
         assert blocks.used == len(used)
     for start in used:
-        blocks.give_back(start)
-    assert blocks.take(END) == 0
+        blocks.free(start)
+    assert blocks.allocate(END) == 0
 
 
 def _has_room(used: dict[int, int], size: int) -> bool:

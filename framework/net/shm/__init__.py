@@ -1,1 +1,5 @@
-"""Large bodies between processes of one machine: through memory that both ends of a link see."""
+"""Large bodies between processes of one machine, through memory that both ends of a link map.
+
+`allocator` says which blocks of that memory are free, `segment` is the memory itself, seen from either end, and
+`channel` is what a link does with it. The messages are in `framework.wire.shm_messages`.
+"""

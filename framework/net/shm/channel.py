@@ -1,7 +1,8 @@
 """What a link does with bodies that are too large to be copied through a socket, if both ends are on one machine.
 
-The first large body goes through the socket, and with it an offer of memory. Once the other end has opened that, bodies
-are placed there for as long as there is room. An end that cannot see the other's memory says so, and nothing changes.
+The first large body goes through the socket, and with it an offer of memory. Once the other end has mapped that, bodies
+are written there for as long as there is a free block. An end that cannot map the other's memory says so, and nothing
+changes.
 """
 
 from __future__ import annotations
@@ -10,77 +11,77 @@ import socket
 
 from framework.errors import ProtocolError
 from framework.net.shm.segment import InboundSegment, OutboundSegment
+from framework.wire.body import Body
 from framework.wire.codec import Buffer
-from framework.wire.messages import Body
-from framework.wire.shm_messages import Answer, Offer, Placed, Returned, ShmMessage, encode
+from framework.wire.shm_messages import Answer, BodyRef, Offer, Returned, ShmMessage, encode
 
 SHARED_BYTES_MIN = 64 * 1024
-"""Smaller bodies go through the socket: to name them would take as long."""
+"""Smaller bodies go through the socket: a reference to them would cost as much."""
 
 
 class ShmChannel:
-    """The memory of both ends of one link."""
+    """The shared memory of one link, seen from one end: a segment for each direction."""
 
-    __slots__ = ("_accepted", "_borrowed", "_lent", "_offers", "_replies")
+    __slots__ = ("_accepted", "_inbound", "_offers", "_outbound", "_replies")
 
     def __init__(self, connection: socket.socket) -> None:
         self._offers = is_local(connection)
         """Whether memory is still to be offered."""
-        self._lent: OutboundSegment | None = None
+        self._outbound: OutboundSegment | None = None
         self._accepted = False
-        self._borrowed: InboundSegment | None = None
+        self._inbound: InboundSegment | None = None
         self._replies: list[Body] = []
 
     @property
     def unread_bytes(self) -> int:
-        """How much of what was placed the other end has not come to yet."""
-        return self._lent.unread_bytes if self._lent is not None else 0
+        """How many bytes in the outbound segment the other end has not read yet."""
+        return self._outbound.unread_bytes if self._outbound is not None else 0
 
     @property
-    def must_tell(self) -> bool:
-        """Whether the other end waits for what `news` would say."""
-        return bool(self._replies) or (self._borrowed is not None and self._borrowed.must_tell)
+    def reports_due(self) -> bool:
+        """Whether the other end waits for what `reports` returns."""
+        return bool(self._replies) or (self._inbound is not None and self._inbound.report_due)
 
-    def news(self) -> list[Body]:
-        """What the other end has not heard of yet."""
+    def reports(self) -> list[Body]:
+        """What the other end has not been told yet."""
         replies, self._replies = self._replies, []
-        returned = self._borrowed.tell() if self._borrowed is not None else None
+        returned = self._inbound.report() if self._inbound is not None else None
         return replies if returned is None else [*replies, [encode(returned)]]
 
     def bodies(self, body: Body, size: int) -> list[Body]:
         """What goes onto the socket for a body."""
         if size < SHARED_BYTES_MIN:
             return [body]
-        if self._accepted and self._lent is not None:
-            placed = self._lent.place(body, size)
-            return [body] if placed is None else [[encode(placed)]]
+        if self._accepted and self._outbound is not None:
+            reference = self._outbound.write(body, size)
+            return [body] if reference is None else [[encode(reference)]]
         if self._offers:
             self._offers = False
-            self._lent = OutboundSegment.open()
-            if self._lent is not None:
-                return [body, [encode(self._lent.offer)]]
+            self._outbound = OutboundSegment.open()
+            if self._outbound is not None:
+                return [body, [encode(self._outbound.offer)]]
         return [body]
 
     def room(self, size: int) -> memoryview | None:
         """Where a body's large pieces, of so many bytes in all, had best be written: see `OutboundSegment.room`."""
-        if size < SHARED_BYTES_MIN or not self._accepted or self._lent is None:
+        if size < SHARED_BYTES_MIN or not self._accepted or self._outbound is None:
             return None
-        return self._lent.room(size)
+        return self._outbound.room(size)
 
-    def hear(self, message: ShmMessage) -> Buffer | None:
-        """What the other end says of memory; the body that it has placed, if it has."""
+    def receive(self, message: ShmMessage) -> Buffer | None:
+        """Handle what the other end says of memory; the body that it refers to, if it does."""
         match message:
-            case Placed() if self._borrowed is not None:
-                return self._borrowed.view(message)
-            case Returned() if self._lent is not None:
-                self._lent.take_back(message)
-            case Offer() if self._borrowed is None:
-                self._borrowed = InboundSegment.open(message)
-                self._replies.append([encode(Answer(self._borrowed is not None))])
-            case Answer(accepted) if self._lent is not None and not self._accepted:
+            case BodyRef() if self._inbound is not None:
+                return self._inbound.view(message)
+            case Returned() if self._outbound is not None:
+                self._outbound.take_back(message)
+            case Offer() if self._inbound is None:
+                self._inbound = InboundSegment.open(message)
+                self._replies.append([encode(Answer(self._inbound is not None))])
+            case Answer(accepted) if self._outbound is not None and not self._accepted:
                 self._accepted = accepted
                 if accepted:
-                    self._lent.opened()
+                    self._outbound.close_descriptor()
                 else:
                     self.close()
             case _:
@@ -88,10 +89,10 @@ class ShmChannel:
         return None
 
     def close(self) -> None:
-        """Lend no more."""
-        if self._lent is not None:
-            self._lent.close()
-            self._lent = None
+        """Release the outbound segment. Bodies go through the socket from now on."""
+        if self._outbound is not None:
+            self._outbound.close()
+            self._outbound = None
 
 
 def is_local(connection: socket.socket) -> bool:

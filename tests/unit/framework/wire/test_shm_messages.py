@@ -1,4 +1,4 @@
-"""What the ends of a link say about memory, in bytes."""
+"""What the ends of a link say about shared memory, in bytes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pytest
 
 from framework.errors import ProtocolError
 from framework.wire import messages
-from framework.wire.shm_messages import Answer, BlockAllocator, Offer, Placed, Returned, ShmMessage, decode, encode
+from framework.wire.shm_messages import Answer, BodyRef, Offer, Returned, ShmMessage, decode, encode
 
 ALL: list[ShmMessage] = [
     Offer(17, 4, 4096, b"t" * 32),
     Answer(True),
     Answer(False),
-    Placed(64, 100_000),
+    BodyRef(64, 100_000),
     Returned(0, ()),
     Returned(2**40, (64, 128)),
 ]
@@ -36,35 +36,3 @@ def test_an_empty_body_is_none() -> None:
 def test_nonsense_is_refused(octets: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode(octets)
-
-
-def test_the_first_block_that_is_large_enough_is_taken() -> None:
-    blocks = BlockAllocator(32, 64 + 4 * 64)
-    first, second, third = blocks.take(64), blocks.take(65), blocks.take(1)
-    assert (first, second, third) == (64, 128, 256)
-    assert blocks.take(1) is None
-    blocks.give_back(128)
-    assert blocks.take(129) is None
-    assert blocks.take(1) == 128
-    assert blocks.take(1) == 192
-
-
-def test_neighbours_are_joined_again() -> None:
-    blocks = BlockAllocator(0, 4 * 64)
-    starts = [blocks.take(64) for _ in range(4)]
-    for start in (64, 192, 128, 0):
-        assert start in starts
-        blocks.give_back(start)
-        blocks.validate()
-    assert blocks.used == 0
-    assert blocks.take(4 * 64) == 0
-
-
-def test_a_block_that_is_not_in_use_cannot_be_returned() -> None:
-    blocks = BlockAllocator(0, 128)
-    blocks.take(64)
-    with pytest.raises(ProtocolError, match="the block at 64"):
-        blocks.give_back(64)
-    blocks.give_back(0)
-    with pytest.raises(ProtocolError, match="the block at 0"):
-        blocks.give_back(0)

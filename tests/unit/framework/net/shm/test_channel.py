@@ -8,7 +8,6 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,20 @@ import pytest
 from framework.membership.members import WorkerId
 from framework.net.endpoint import Endpoint
 from framework.net.shm import segment
+from framework.net.shm.allocator import BlockAllocator
 from framework.net.shm.channel import SHARED_BYTES_MIN, ShmChannel
 from framework.net.shm.segment import InboundSegment, OutboundSegment
 from framework.net.tcp_link import OUTBOUND_BYTES_MAX
 from framework.wire import shm_messages
+from framework.wire.body import Body
 from framework.wire.framing import FrameReader, frame
-from framework.wire.messages import Body, Data, Goodbye, Lost, Message, decode, encode_whole
-from framework.wire.shm_messages import Answer, BlockAllocator, Offer, Placed, Returned, ShmMessage
+from framework.wire.messages import Data, Goodbye, Lost, Message, decode, encode_whole
+from framework.wire.shm_messages import Answer, BodyRef, Offer, Returned, ShmMessage
 
 ME, PEER = WorkerId(0), WorkerId(1)
 LIMIT_S = 20
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no memory to lend")
+pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no anonymous files")
 
 
 def batch(number: int, rows: int = 50_000) -> pa.RecordBatch:
@@ -97,25 +98,25 @@ def accepted(endpoint: Endpoint, far: Far) -> InboundSegment:
     data, offer = far.hear(2)
     assert data == Data(0, 0, batch(0))
     assert isinstance(offer, Offer)
-    borrowed = InboundSegment.open(offer)
-    assert borrowed is not None
+    inbound = InboundSegment.open(offer)
+    assert inbound is not None
     far.say(Answer(True))
     heard_by(endpoint)
     far.received_bytes = 0
-    return borrowed
+    return inbound
 
 
-def test_large_bodies_are_placed_in_order_and_small_ones_are_sent(link: tuple[Endpoint, Far]) -> None:
+def test_large_bodies_are_written_to_memory_in_order_and_small_ones_are_sent(link: tuple[Endpoint, Far]) -> None:
     endpoint, far = link
-    borrowed = accepted(endpoint, far)
+    inbound = accepted(endpoint, far)
     send(endpoint, batch(1), ["small"], batch(2), ["x" * SHARED_BYTES_MIN])
     first, small, second, rows = far.hear(4)
     assert far.received_bytes < 200
     assert small == Data(0, 0, ["small"])
-    assert isinstance(first, Placed)
-    assert isinstance(second, Placed)
-    assert isinstance(rows, Placed)
-    assert [decode(borrowed.view(placed)) for placed in (first, second, rows)] == [
+    assert isinstance(first, BodyRef)
+    assert isinstance(second, BodyRef)
+    assert isinstance(rows, BodyRef)
+    assert [decode(inbound.view(reference)) for reference in (first, second, rows)] == [
         Data(0, 0, batch(1)),
         Data(0, 0, batch(2)),
         Data(0, 0, ["x" * SHARED_BYTES_MIN]),
@@ -124,45 +125,45 @@ def test_large_bodies_are_placed_in_order_and_small_ones_are_sent(link: tuple[En
 
 def test_a_block_comes_back_when_nothing_refers_to_it(link: tuple[Endpoint, Far]) -> None:
     endpoint, far = link
-    borrowed = accepted(endpoint, far)
+    inbound = accepted(endpoint, far)
     send(endpoint, batch(1))
-    [placed] = far.hear(1)
-    assert isinstance(placed, Placed)
-    message = decode(borrowed.view(placed))
+    [reference] = far.hear(1)
+    assert isinstance(reference, BodyRef)
+    message = decode(inbound.view(reference))
     assert isinstance(message, Data)
-    told = borrowed.tell()
-    assert told == Returned(placed.size, ())
+    told = inbound.report()
+    assert told == Returned(reference.size, ())
     column = message.container["n"].slice(40_000, 3)  # type: ignore[index]
     del message
-    assert borrowed.tell() is None
+    assert inbound.report() is None
     assert column.to_pylist() == [40_001, 40_002, 40_003]
     del column
-    assert borrowed.tell() == Returned(placed.size, (placed.start,))
+    assert inbound.report() == Returned(reference.size, (reference.start,))
 
 
 def test_what_was_returned_is_used_again(link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment, "LENT_BYTES", 32 * 1024 * 1024)
+    monkeypatch.setattr(segment, "SEGMENT_BYTES", 32 * 1024 * 1024)
     endpoint, far = link
     accepted(endpoint, far)
     total = 0
-    for number in range(300):  # several times what is lent
+    for number in range(300):  # several times the segment
         send(endpoint, batch(number))
-        [placed] = far.hear(1)
-        assert isinstance(placed, Placed), number
-        total += placed.size
-        far.say(Returned(total, (placed.start,)))
+        [reference] = far.hear(1)
+        assert isinstance(reference, BodyRef), number
+        total += reference.size
+        far.say(Returned(total, (reference.start,)))
         heard_by(endpoint)
-    assert total > 2 * segment.LENT_BYTES
+    assert total > 2 * segment.SEGMENT_BYTES
 
 
 def test_without_room_bodies_go_through_the_socket(link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment, "LENT_BYTES", 1024 * 1024)
+    monkeypatch.setattr(segment, "SEGMENT_BYTES", 1024 * 1024)
     endpoint, far = link
     accepted(endpoint, far)
     send(endpoint, batch(1), batch(2), batch(3))
     first, second, third = far.hear(3)
-    assert isinstance(first, Placed)
-    assert isinstance(second, Placed)
+    assert isinstance(first, BodyRef)
+    assert isinstance(second, BodyRef)
     assert third == Data(0, 0, batch(3))
     far.say(Returned(first.size, (first.start,)))
     heard_by(endpoint)
@@ -184,20 +185,20 @@ def in_room(endpoint: Endpoint, *columns: np.ndarray[Any, Any], apart: int = 0) 
 
 def test_what_was_written_to_a_room_stays_there(link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint, far = link
-    borrowed = accepted(endpoint, far)
+    inbound = accepted(endpoint, far)
     numbers = np.arange(50_000)
     sent = in_room(endpoint, numbers, numbers * 3)
     written = pa.py_buffer(sent["n0"].buffers()[1]).address
-    monkeypatch.setattr(BlockAllocator, "take", lambda blocks, size: pytest.fail("nothing else is needed"))
+    monkeypatch.setattr(BlockAllocator, "allocate", lambda blocks, size: pytest.fail("nothing else is needed"))
     send(endpoint, sent)
-    [placed] = far.hear(1)
+    [reference] = far.hear(1)
     assert far.received_bytes < 200
-    assert isinstance(placed, Placed)
-    assert decode(borrowed.view(placed)) == Data(0, 0, sent)
+    assert isinstance(reference, BodyRef)
+    assert decode(inbound.view(reference)) == Data(0, 0, sent)
     # The same bytes, seen from both ends.
     room = memoryview((ctypes.c_char * 8).from_address(written)).cast("B")
     room[:] = (7).to_bytes(8, "little")
-    message = decode(borrowed.view(placed))
+    message = decode(inbound.view(reference))
     assert isinstance(message, Data)
     assert message.container["n0"][0].as_py() == 7  # type: ignore[index]
 
@@ -205,29 +206,29 @@ def test_what_was_written_to_a_room_stays_there(link: tuple[Endpoint, Far], monk
 def test_a_room_is_free_again_when_its_body_was_returned_or_when_nothing_was_sent(
     link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segment, "LENT_BYTES", 32 * 1024 * 1024)
+    monkeypatch.setattr(segment, "SEGMENT_BYTES", 32 * 1024 * 1024)
     endpoint, far = link
-    borrowed = accepted(endpoint, far)
+    inbound = accepted(endpoint, far)
     numbers, total = np.arange(400_000), 0
-    for number in range(40):  # several times what is lent
+    for number in range(40):  # several times the segment
         batch = in_room(endpoint, numbers)
         if number % 2:
             continue
         send(endpoint, batch)
-        [placed] = far.hear(1)
-        assert isinstance(placed, Placed)
-        assert decode(borrowed.view(placed)) == Data(0, 0, batch)
-        total += placed.size
-        far.say(Returned(total, (placed.start,)))
+        [reference] = far.hear(1)
+        assert isinstance(reference, BodyRef)
+        assert decode(inbound.view(reference)) == Data(0, 0, batch)
+        total += reference.size
+        far.say(Returned(total, (reference.start,)))
         heard_by(endpoint)
-        borrowed.tell()
-    assert 40 * numbers.nbytes > 3 * segment.LENT_BYTES
+        inbound.report()
+    assert 40 * numbers.nbytes > 3 * segment.SEGMENT_BYTES
 
 
 @pytest.mark.parametrize("what", ["apart", "in another order", "a slice", "sent twice"])
 def test_what_does_not_lie_in_a_room_as_on_the_wire_is_copied(link: tuple[Endpoint, Far], what: str) -> None:
     endpoint, far = link
-    borrowed = accepted(endpoint, far)
+    inbound = accepted(endpoint, far)
     numbers = np.arange(30_000)
     sent = in_room(endpoint, numbers, numbers * 3, numbers * 5, apart=64 if what == "apart" else 0)
     match what:
@@ -240,46 +241,46 @@ def test_what_does_not_lie_in_a_room_as_on_the_wire_is_copied(link: tuple[Endpoi
             far.hear(1)
     expected = pa.RecordBatch.from_pydict({name: sent[name].to_pylist() for name in sent.schema.names})
     send(endpoint, sent)
-    [placed] = far.hear(1)
-    assert isinstance(placed, Placed)
-    assert decode(borrowed.view(placed)) == Data(0, 0, expected)
+    [reference] = far.hear(1)
+    assert isinstance(reference, BodyRef)
+    assert decode(inbound.view(reference)) == Data(0, 0, expected)
     assert sent == expected, "nothing was written over"
 
 
 def test_what_lies_elsewhere_is_copied_between_what_lies_in_a_room(link: tuple[Endpoint, Far]) -> None:
     endpoint, far = link
-    borrowed = accepted(endpoint, far)
+    inbound = accepted(endpoint, far)
     numbers = np.arange(30_000)
     sent = in_room(endpoint, numbers, numbers * 3, numbers * 5).set_column(1, "n1", pa.array(numbers * 7))
     send(endpoint, sent)
-    [placed] = far.hear(1)
-    assert isinstance(placed, Placed)
-    assert decode(borrowed.view(placed)) == Data(0, 0, sent)
+    [reference] = far.hear(1)
+    assert isinstance(reference, BodyRef)
+    assert decode(inbound.view(reference)) == Data(0, 0, sent)
 
 
 def test_a_body_with_more_before_its_pieces_than_a_room_has_is_copied(link: tuple[Endpoint, Far]) -> None:
     """Or it would be written over the end of another."""
     endpoint, far = link
-    borrowed = accepted(endpoint, far)
+    inbound = accepted(endpoint, far)
     before = in_room(endpoint, np.arange(30_000))
     wide = in_room(endpoint, *(np.arange(1_000) + number for number in range(100)))
     assert len(wide.schema.serialize()) > segment.BEFORE_BYTES
     send(endpoint, wide, before)
     first, second = far.hear(2)
-    assert isinstance(first, Placed)
-    assert isinstance(second, Placed)
-    assert decode(borrowed.view(first)) == Data(0, 0, wide)
-    told = decode(borrowed.view(second))
+    assert isinstance(first, BodyRef)
+    assert isinstance(second, BodyRef)
+    assert decode(inbound.view(first)) == Data(0, 0, wide)
+    told = decode(inbound.view(second))
     assert isinstance(told, Data)
     assert told.container["n0"].to_pylist() == list(range(30_000))  # type: ignore[index]
 
 
-def test_there_is_no_room_for_what_would_not_be_placed(link: tuple[Endpoint, Far]) -> None:
+def test_there_is_no_room_for_what_would_not_be_shared(link: tuple[Endpoint, Far]) -> None:
     endpoint, far = link
-    assert endpoint.room(PEER, SHARED_BYTES_MIN) is None, "before memory is lent"
+    assert endpoint.room(PEER, SHARED_BYTES_MIN) is None, "before a segment is mapped"
     accepted(endpoint, far)
     assert endpoint.room(PEER, SHARED_BYTES_MIN - 1) is None
-    assert endpoint.room(PEER, segment.LENT_BYTES) is None
+    assert endpoint.room(PEER, segment.SEGMENT_BYTES) is None
     assert endpoint.room(WorkerId(7), SHARED_BYTES_MIN) is None
     room = endpoint.room(PEER, SHARED_BYTES_MIN)
     assert room is not None
@@ -297,8 +298,8 @@ def test_a_peer_congests_by_what_it_has_not_read_and_not_by_what_it_keeps(link: 
         send(endpoint, batch(sent))
         sent += 1
         assert sent < 100
-    placed = far.hear(sent)
-    sizes = [one.size for one in placed if isinstance(one, Placed)]
+    references = far.hear(sent)
+    sizes = [one.size for one in references if isinstance(one, BodyRef)]
     assert len(sizes) == sent
     assert sum(sizes) > OUTBOUND_BYTES_MAX
     far.say(Returned(sum(sizes), ()))
@@ -324,22 +325,22 @@ def test_until_the_offer_is_answered_bodies_go_through_the_socket(link: tuple[En
     assert isinstance(offer, Offer)
 
 
-def test_what_is_lent_to_this_end_is_read_and_returned(link: tuple[Endpoint, Far]) -> None:
+def test_what_the_other_end_writes_is_read_in_place_and_returned(link: tuple[Endpoint, Far]) -> None:
     endpoint, far = link
-    lent = OutboundSegment.open()
-    assert lent is not None
-    far.say(lent.offer)
+    outbound = OutboundSegment.open()
+    assert outbound is not None
+    far.say(outbound.offer)
     heard_by(endpoint)
     endpoint.flush()
     assert far.hear(1) == [Answer(True)]
     sent, starts = 0, []
     for number in range(4):
         [body] = encode_whole(Data(7, number, batch(number)))
-        placed = lent.place([body[:100], body[100:]], len(body))
-        assert placed is not None
-        far.say(placed)
-        sent += placed.size
-        starts.append(placed.start)
+        reference = outbound.write([body[:100], body[100:]], len(body))
+        assert reference is not None
+        far.say(reference)
+        sent += reference.size
+        starts.append(reference.start)
     messages = receive(endpoint, 4)
     assert messages == [Data(7, number, batch(number)) for number in range(4)]
     del messages[:2]
@@ -347,16 +348,16 @@ def test_what_is_lent_to_this_end_is_read_and_returned(link: tuple[Endpoint, Far
     [returned] = far.hear(1)
     assert isinstance(returned, Returned)
     assert (returned.read_bytes, set(returned.starts)) == (sent, set(starts[:2]))
-    lent.take_back(returned)
-    assert lent.unread_bytes == 0
-    lent.close()
+    outbound.take_back(returned)
+    assert outbound.unread_bytes == 0
+    outbound.close()
     assert messages == [Data(7, number, batch(number)) for number in (2, 3)]
 
 
 @pytest.mark.parametrize(
     "nonsense",
     [
-        Placed(64, 100),
+        BodyRef(64, 100),
         Answer(True),
         Returned(0, ()),
     ],
@@ -369,16 +370,16 @@ def test_talk_of_memory_that_nobody_lends_ends_the_link(link: tuple[Endpoint, Fa
     assert "broke the protocol" in lost.detail
 
 
-@pytest.mark.parametrize("nonsense", [Placed(0, 100), Placed(64, 0), Placed(2**40, 64), Placed(64, 2**40)])
-def test_a_body_outside_of_the_memory_ends_the_link(link: tuple[Endpoint, Far], nonsense: Placed) -> None:
+@pytest.mark.parametrize("nonsense", [BodyRef(0, 100), BodyRef(64, 0), BodyRef(2**40, 64), BodyRef(64, 2**40)])
+def test_a_body_outside_of_the_memory_ends_the_link(link: tuple[Endpoint, Far], nonsense: BodyRef) -> None:
     endpoint, far = link
-    lent = OutboundSegment.open()
-    assert lent is not None
-    far.say(lent.offer, nonsense)
+    outbound = OutboundSegment.open()
+    assert outbound is not None
+    far.say(outbound.offer, nonsense)
     [lost] = receive(endpoint, 1)
     assert isinstance(lost, Lost)
     assert "where none can be" in lost.detail
-    lent.close()
+    outbound.close()
 
 
 @pytest.mark.parametrize(
@@ -391,33 +392,6 @@ def test_nonsense_about_what_this_end_lends_ends_the_link(link: tuple[Endpoint, 
     [lost] = receive(endpoint, 1)
     assert isinstance(lost, Lost)
     assert "broke the protocol" in lost.detail
-
-
-def test_other_memory_is_not_taken_for_what_was_offered() -> None:
-    lent, other = OutboundSegment.open(), OutboundSegment.open()
-    assert lent is not None
-    assert other is not None
-    assert InboundSegment.open(replace(other.offer, token=lent.offer.token)) is None
-    assert InboundSegment.open(replace(lent.offer, size=lent.offer.size - 4096)) is None
-    assert InboundSegment.open(replace(lent.offer, descriptor=99_999)) is None
-    assert InboundSegment.open(replace(lent.offer, process=2**40)) is None
-    assert InboundSegment.open(lent.offer) is not None
-    lent.close()
-    other.close()
-
-
-def test_a_file_that_could_be_made_smaller_is_not_taken() -> None:
-    descriptor = os.memfd_create("not-sealed", os.MFD_ALLOW_SEALING)
-    os.write(descriptor, bytes(4096))
-    assert InboundSegment.open(Offer(os.getpid(), descriptor, 4096, bytes(32))) is None
-    os.close(descriptor)
-
-
-def test_what_is_no_memory_is_not_taken() -> None:
-    reader, writer = os.pipe()
-    assert InboundSegment.open(Offer(os.getpid(), reader, 4096, bytes(32))) is None
-    os.close(reader)
-    os.close(writer)
 
 
 def test_who_is_elsewhere_is_offered_nothing() -> None:

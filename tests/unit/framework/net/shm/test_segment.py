@@ -1,0 +1,40 @@
+"""Which memory a reader maps: the one that was offered, and nothing that could be made smaller."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from framework.net.shm.segment import InboundSegment, OutboundSegment
+from framework.wire.shm_messages import Offer
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no anonymous files")
+
+
+def test_other_memory_is_not_taken_for_what_was_offered() -> None:
+    outbound, other = OutboundSegment.open(), OutboundSegment.open()
+    assert outbound is not None
+    assert other is not None
+    assert InboundSegment.open(replace(other.offer, token=outbound.offer.token)) is None
+    assert InboundSegment.open(replace(outbound.offer, size=outbound.offer.size - 4096)) is None
+    assert InboundSegment.open(replace(outbound.offer, descriptor=99_999)) is None
+    assert InboundSegment.open(replace(outbound.offer, process=2**40)) is None
+    assert InboundSegment.open(outbound.offer) is not None
+    outbound.close()
+    other.close()
+
+
+def test_a_file_that_could_be_made_smaller_is_not_taken() -> None:
+    descriptor = os.memfd_create("not-sealed", os.MFD_ALLOW_SEALING)
+    os.write(descriptor, bytes(4096))
+    assert InboundSegment.open(Offer(os.getpid(), descriptor, 4096, bytes(32))) is None
+    os.close(descriptor)
+
+
+def test_what_is_no_memory_is_not_taken() -> None:
+    reader, writer = os.pipe()
+    assert InboundSegment.open(Offer(os.getpid(), reader, 4096, bytes(32))) is None
+    os.close(reader)
+    os.close(writer)
