@@ -17,7 +17,6 @@ from operators.control.client import Client
 from operators.control.doctor import examine
 from operators.control.errors import BadRequest, JobUnreachable
 from operators.control.job_control import JobControl
-from operators.control.job_file import JobFileError, load_job
 from operators.control.job_service import STRATEGIES
 from operators.control.render import (
     change_line,
@@ -29,6 +28,7 @@ from operators.control.render import (
     summary_line,
 )
 from operators.control.run_directory import running_jobs
+from operators.job.job_file import JobFileError, load_job
 from routing.migration.plan import Plan
 
 WATCH_S = 1.0

@@ -22,11 +22,13 @@ from framework.worker.worker import Worker
 from operators.control.admin import Admin
 from operators.control.errors import BadRequest, RunDirectoryUnusable
 from operators.control.job_service import JobService
-from operators.control.plan_driver import Commander, PlanDriver, Served
+from operators.control.plan_driver import PlanDriver
 from operators.control.rescale_watch import RescaleWatch, check_may_leave, check_rescalable, share
 from operators.control.run_directory import claim
 from operators.control.terminal import Terminal, columns, progress_line
 from operators.control.worker_status import Meter, explain, pulse, status
+from operators.job.flow import Flow
+from operators.job.served import ServedJob
 from routing.migration.plan import Plan
 from routing.registry import commanded_on
 
@@ -45,15 +47,15 @@ class JobControl:
         """Answers for the job, in the process that supervises it, while it runs."""
         self._meters: dict[WorkerId, Meter] = {}
         self._steerings: dict[WorkerId, PlanDriver] = {}
-        self._commanders: dict[WorkerId, Commander] = {}
+        self._flows: dict[WorkerId, Flow] = {}
         self._watches: dict[WorkerId, RescaleWatch] = {}
 
     # In a worker's process
 
-    def attach(self, commander: Commander) -> None:
+    def attach(self, flow: Flow) -> None:
         """Let the commands of a job's dataflow go through here; which worker sends them may change."""
-        self._steerings[commander.worker.id] = PlanDriver(commander)
-        self._commanders[commander.worker.id] = commander
+        self._steerings[flow.worker.id] = PlanDriver(flow)
+        self._flows[flow.worker.id] = flow
 
     def answer(self, worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
         """What a worker answers; in its own thread."""
@@ -93,19 +95,19 @@ class JobControl:
                 return steering.cancel()
             case "begin rescale":
                 check_rescalable(worker)
-                self._watches[worker.id] = RescaleWatch(self._commanders[worker.id])
+                self._watches[worker.id] = RescaleWatch(self._flows[worker.id])
                 return {"plan": plan}
             case "finish":
                 return self._served(worker).finish()
             case "may leave":
-                return check_may_leave(self._commanders[worker.id])
+                return check_may_leave(self._flows[worker.id])
             case "leave":
-                check_may_leave(self._commanders[worker.id])
+                check_may_leave(self._flows[worker.id])
                 return worker.ask_to_leave()
         raise BadRequest(f"a worker knows no request {request!r}")
 
-    def _served(self, worker: Worker) -> Served:
-        served = self._commanders[worker.id].serving
+    def _served(self, worker: Worker) -> ServedJob:
+        served = self._flows[worker.id].serving
         if served is None:
             raise BadRequest("this job is not open to others; start it with --serve")
         return served

@@ -5,81 +5,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from framework.errors import UserError
-from framework.membership.members import WorkerId
 from framework.progress.explain import scopes_of
 from framework.progress.location import Source
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
 from operators.control.errors import BadRequest
 from operators.control.plan_execution import PlanExecution, Seen
-from routing.commands import Instruction
+from operators.job.flow import Flow
 from routing.migration.plan import Plan
 from routing.registry import BinnedOperator, commanded_on
 
 LOOK_S = 0.005
 
 
-class Fed(Protocol):
-    """A control stream's input."""
-
-    @property
-    def time(self) -> int:
-        """The epoch that commands are sent at."""
-
-
-class Attendant(Protocol):
-    """Who looks after workers that join and leave."""
-
-    @property
-    def waiting(self) -> Sequence[WorkerId]:
-        """The workers that have not received all commands that they need."""
-
-
-class Served(Protocol):
-    """The ends of a job that others feed and read."""
-
-    def describe(self) -> dict[str, Any] | None:
-        """Where they are, in JSON's terms; None if they are not open yet."""
-
-    def finish(self) -> None:
-        """Nothing more comes in."""
-
-
-class Commander(Protocol):
-    """A job's dataflow on one worker, as far as it takes commands."""
-
-    worker: Worker
-
-    @property
-    def steward(self) -> Attendant | None:
-        """Who looks after joiners and leavers, where this worker sends commands and operators listen to them."""
-
-    @property
-    def control(self) -> Fed | None:
-        """The input of the job's own control stream, if an operator listens to it."""
-
-    @property
-    def commanding(self) -> bool:
-        """Whether this worker sends the job's commands."""
-
-    @property
-    def serving(self) -> Served | None:
-        """What of the job is open to others, if anything is."""
-
-    def command(self, *instructions: Instruction) -> None:
-        """Have instructions sent as one set."""
-
-
 class PlanDriver:
     """The plans of one job, one at a time; in the worker's own thread."""
 
-    def __init__(self, commander: Commander) -> None:
-        self._commander = commander
-        self._worker = commander.worker
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._worker = flow.worker
         self._execution: PlanExecution | None = None
         self._number = -1
         self._tick = self._worker.activator(self._look)
@@ -124,12 +71,12 @@ class PlanDriver:
 
     def _check(self, plan: Plan) -> None:
         """Refuse what the operators would refuse, before anything is sent."""
-        if not self._commander.commanding:
+        if not self._flow.commanding:
             raise BadRequest(
                 f"worker {self._worker.id} sends no commands, worker {min(self._worker.members.workers)} does"
             )
         operators = commanded_on(self._worker)
-        if not operators or self._commander.control is None:
+        if not operators or self._flow.control is None:
             raise BadRequest("no operator of this job keeps its state on bins that commands move; see `hailer status`")
         members = set(self._worker.members.workers)
         named = {transfer.bin_id for step in plan.steps for transfer in step.transfers}
@@ -148,20 +95,20 @@ class PlanDriver:
         execution = self._execution
         if execution is None or execution.finished:
             return
-        step = execution.look(self._worker.events.clock(), fed_at(self._commander), seen_on(self._worker))
+        step = execution.look(self._worker.events.clock(), fed_at(self._flow), seen_on(self._worker))
         if step is not None:
             try:
-                self._commander.command(*step.moves)
+                self._flow.command(*step.moves)
             except UserError as error:
                 execution.abandon(str(error))
         if not execution.finished:
             self._tick.activate_after(LOOK_S)
 
 
-def fed_at(commander: Commander) -> int | None:
+def fed_at(flow: Flow) -> int | None:
     """The epoch that commands are sent at, with which the inputs go along; None if none can be sent any more."""
     try:
-        return commander.control.time if commander.control is not None else None
+        return flow.control.time if flow.control is not None else None
     except UserError:  # the input is closed
         return None
 

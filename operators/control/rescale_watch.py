@@ -8,8 +8,9 @@ from typing import Any
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 from operators.control.errors import BadRequest
-from operators.control.plan_driver import Commander, fed_at, seen_on
+from operators.control.plan_driver import fed_at, seen_on
 from operators.control.plan_execution import Seen, Stall
+from operators.job.flow import Flow
 from routing.registry import commanded_on, operators_on
 
 LOOK_S = 0.005
@@ -20,9 +21,9 @@ LISTEN_S = 10.0
 class RescaleWatch:
     """Counts bins that change hands and how long outputs stand still, while somebody asks; in the worker's thread."""
 
-    def __init__(self, commander: Commander) -> None:
-        self._commander = commander
-        self._worker = commander.worker
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._worker = flow.worker
         self._clock = self._worker.events.clock
         self._asked_s = self._clock()
         self._stall = Stall(self._asked_s)
@@ -40,7 +41,7 @@ class RescaleWatch:
             self._note()
         else:
             self._look()
-        steward = self._commander.steward
+        steward = self._flow.steward
         return {
             "joined": sorted(self._worker.rescaling.complete),
             "waiting": list(steward.waiting) if steward is not None else [],
@@ -57,7 +58,7 @@ class RescaleWatch:
 
     def _note(self) -> None:
         operators = seen_on(self._worker)
-        self._stall.note(self._clock(), fed_at(self._commander), operators)
+        self._stall.note(self._clock(), fed_at(self._flow), operators)
         self._bins_moved += max((self._moved(path, seen) for path, seen in operators.items()), default=0)
         self._owners = {path: tuple(seen.installed) for path, seen in operators.items()}
 
@@ -77,11 +78,11 @@ def check_rescalable(worker: Worker) -> None:
         )
 
 
-def check_may_leave(commander: Commander) -> None:
+def check_may_leave(flow: Flow) -> None:
     """Raise unless a worker can leave, with the reason."""
-    worker = commander.worker
+    worker = flow.worker
     check_rescalable(worker)
-    if commander.commanding:
+    if flow.commanding:
         raise BadRequest(
             f"worker {worker.id} cannot leave: it feeds the job and sends its commands; "
             f"to end the job, stop `hailer run`"

@@ -55,11 +55,9 @@ class Job:
     @staticmethod
     def load(path: str | Path) -> Job:
         """The job that a Python file defines, as `hailer run` takes it."""
-        from operators.control.job_file import load_job
+        from operators.job.job_file import load_job
 
-        job = load_job(Path(path))
-        assert isinstance(job, Job), job
-        return job
+        return load_job(Path(path))
 
     def dataflow(self, build: Callable[[Flow], None]) -> Callable[[Flow], None]:
         """Make the decorated function the one that builds the dataflow."""
@@ -118,6 +116,7 @@ class Job:
 
         `hailer run` gives it a control plane, so that the job can be watched and steered while it runs.
         """
-        from operators.control import run_job  # with all of the control plane, which other programs need not load
+        # The control plane knows jobs, and only here a job knows it: other programs need not load it.
+        from operators.control import run_job
 
         run_job.run_from_args(self, argv, plane)

@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from operators.control.job_file import load_job
 from operators.control.run_job import JobProgram
+from operators.job.job_file import load_job
 from operators.spark import JobOnSpark
 
 WAIT_S = 120.0
@@ -48,7 +48,7 @@ def counting(folder: Path) -> JobProgram:
     write_counting(folder)
     job = load_job(folder / "counts.py")
     book, out = {"lines": str(folder / "book.txt")}, {"counts": str(folder / "out")}
-    return JobProgram(job, book, out, EPOCH_LINES)  # type: ignore[arg-type]
+    return JobProgram(job, book, out, EPOCH_LINES)
 
 
 def check_counts(folder: Path) -> None:

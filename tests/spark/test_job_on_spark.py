@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from framework.launch.supervisor import ProcessesFailed
 from operators import Flow, Job
 from operators.control.errors import ChangeFailed
-from operators.control.job_file import load_job
 from operators.control.run_job import JobProgram
 from operators.control.spark_flags import SparkOptions
+from operators.job.job_file import load_job
 from operators.spark import JobOnSpark
 from operators.spark.launch.session import open_session
 from operators.spark.settings import PARALLELISM, RENAMING, SMALL_BATCHES
@@ -76,7 +76,7 @@ def on_files(folder: Path, name: str, source: str, text: str = "to be\nor not\n"
     """A job that a user has written."""
     (folder / f"{name}.py").write_text(source)
     (folder / "lines.txt").write_text(text)
-    return JobProgram(load_job(folder / f"{name}.py"), {"lines": "lines.txt"})  # type: ignore[arg-type]
+    return JobProgram(load_job(folder / f"{name}.py"), {"lines": "lines.txt"})
 
 
 def test_workers_join_and_leave_while_lines_flow_and_no_count_is_wrong(spark: SparkSession, folder: Path):

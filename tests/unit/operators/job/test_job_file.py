@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from operators.control.job_file import JobFileError, load_job
+from operators.job.job_file import JobFileError, load_job
 
 JOB = "from operators import Job\n{name} = Job('{name}')\n"
 
