@@ -10,7 +10,7 @@ import pyarrow as pa
 from framework.errors import GraphError
 from operators.schema import Schema, arrow_schema
 from operators.stateful.placement import place_keyed
-from routing.bins import BinId, Bins
+from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
 from routing.router_operator import Combine
@@ -184,15 +184,15 @@ class CompiledStateMachine:
     def apply(self, port: int, time: int, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Apply the fold."""
         if self._fold.per_epoch and not self.pending.waits_for(time):
-            self.pending.add(BinId(0), time, None)
+            self.pending.add_local(time, None)
         if self._tiered is None:
             return self._fold.apply(self._table, rows, self._key.keys(rows))
         outputs = [self._apply_tiered(self._tiered, part) for part in self._tiered.parts(rows)]
         return outputs[0] if len(outputs) == 1 else pa.concat_batches(outputs)
 
     def on_due(self, time: int) -> pa.RecordBatch:
-        """An epoch is complete; before any bin moves at a later one."""
-        self.pending.due(time)
+        """Emit the outputs of an epoch that is complete. Its keys are all here: F ships no bin before these are out."""
+        self.pending.due_local(time)
         outputs = self._fold.finish_epoch(self._table)
         if self._tiered is not None:
             self._tiered.relieve()

@@ -18,7 +18,7 @@ from operators.columns.errors import ValueUnfit
 from operators.columns.window_slices import WindowSlice, WindowSlices
 from operators.stateful.windows.aligned import pane_of
 from operators.stateful.windows.clock import Clock
-from routing.bins import BinId, Bins
+from routing.bins import Bins
 from routing.columns.keys import HASHES, KeyColumns, sealed
 from routing.columns.memory import Array
 from routing.columns.take import take
@@ -135,6 +135,7 @@ class Windowing:
     def on_due(self, time: int) -> pa.RecordBatch:
         """An epoch is complete: close windows, correct closed ones, tell of open ones, forget."""
         starts = {start for _, items in self.pending.due(time) for start in items}
+        starts.update(self.pending.due_local(time))
         given = [self._given(time, start) for start in sorted(starts)]
         return pa.concat_batches(given)
 
@@ -144,7 +145,7 @@ class Windowing:
         noted = time > closed_at or (self._timing.early and time < closed_at)
         self._compiled.note(window.table, records, window.changes if noted else None)
         if noted:
-            self.pending.add(BinId(0), time, start)  # of whatever bin: it is over before any moves
+            self.pending.add_local(time, start)
         for bin_id in window.new_bins():
             if closed_at >= time:
                 self.pending.add(bin_id, closed_at, start)

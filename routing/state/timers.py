@@ -19,6 +19,8 @@ class PendingTimers:
         self._once = once
         self._by_time: dict[int, dict[BinId, list[Any] | dict[Any, None]]] = {}
         self._times_of: dict[BinId, set[int]] = {}
+        self._local: dict[int, dict[Any, None]] = {}
+        """What belongs to no bin, by the time that it waits for."""
         self._order: list[int] = []
         """Times that something waits, or has waited, for: a heap, each time in it once."""
         self._ordered: set[int] = set()
@@ -31,11 +33,8 @@ class PendingTimers:
         """Put `item` off until `time`."""
         bins = self._by_time.get(time)
         if bins is None:
+            self._enqueue(time)
             bins = self._by_time[time] = {}
-            self.appeared.add(time)
-            if time not in self._ordered:
-                heappush(self._order, time)
-                self._ordered.add(time)
         items = bins.get(bin_id)
         if items is None:
             items = bins[bin_id] = {} if self._once else []
@@ -45,15 +44,23 @@ class PendingTimers:
         else:
             items.append(item)
 
+    def add_local(self, time: int, item: Any) -> None:
+        """Schedule `item` for the end of epoch `time` on this worker, once. It belongs to no bin and does not move."""
+        items = self._local.get(time)
+        if items is None:
+            self._enqueue(time)
+            items = self._local[time] = {}
+        items[item] = None
+
     def first(self) -> int | None:
         """The earliest time that something waits for."""
-        while self._order and self._order[0] not in self._by_time:
+        while self._order and not self.waits_for(self._order[0]):
             self._ordered.remove(heappop(self._order))
         return self._order[0] if self._order else None
 
     def waits_for(self, time: int) -> bool:
         """Whether something waits for `time`."""
-        return time in self._by_time
+        return time in self._by_time or time in self._local
 
     def due(self, time: int) -> list[tuple[BinId, list[Any]]]:
         """Take what waits for `time`, by bin."""
@@ -61,6 +68,10 @@ class PendingTimers:
         for bin_id in bins:
             self._forget(bin_id, time)
         return [(bin_id, list(items)) for bin_id, items in bins.items()]
+
+    def due_local(self, time: int) -> list[Any]:
+        """Take what waits for `time` and belongs to no bin."""
+        return list(self._local.pop(time, ()))
 
     def take(self, bin_id: BinId) -> list[tuple[int, Any]]:
         """Take all that a bin waits for, in order of times: it moves elsewhere."""
@@ -70,13 +81,23 @@ class PendingTimers:
             items.extend((time, item) for item in bins.pop(bin_id))
             if not bins:
                 del self._by_time[time]
-                self.vanished.add(time)
+                if time not in self._local:
+                    self.vanished.add(time)
         return items
 
     def install(self, bin_id: BinId, items: Iterable[tuple[int, Any]]) -> None:
         """Take over what a bin waited for elsewhere."""
         for time, item in items:
             self.add(bin_id, time, item)
+
+    def _enqueue(self, time: int) -> None:
+        """Note a time that something is about to wait for."""
+        if self.waits_for(time):
+            return
+        self.appeared.add(time)
+        if time not in self._ordered:
+            heappush(self._order, time)
+            self._ordered.add(time)
 
     def _forget(self, bin_id: BinId, time: int) -> None:
         times = self._times_of[bin_id]

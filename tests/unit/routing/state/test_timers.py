@@ -53,6 +53,21 @@ def test_a_bin_leaves_with_its_items_and_says_which_times_nobody_waits_for():
     assert other.due(2) == [(A, ["y"])]
 
 
+def test_what_belongs_to_no_bin_is_due_once_and_stays_when_every_bin_leaves():
+    pending = PendingTimers()
+    pending.add(A, 3, "x")
+    for _ in range(2):
+        pending.add_local(3, "epoch")
+    pending.add_local(2, "epoch")
+    assert pending.appeared == {2, 3}
+    assert pending.take(A) == [(3, "x")]
+    assert (pending.vanished, pending.first()) == (set(), 2)
+    assert (pending.due_local(2), pending.first()) == (["epoch"], 3)
+    assert pending.waits_for(3)
+    assert (pending.due(3), pending.due_local(3)) == ([], ["epoch"])
+    assert (pending.first(), pending.waits_for(3)) == (None, False)
+
+
 @given(
     st.lists(
         st.one_of(
