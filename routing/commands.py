@@ -7,8 +7,8 @@ that several senders can contribute to it::
     Control(7, 2, Move(BinId(17), WorkerId(2)))   and   Control(7, 2, Move(BinId(40), WorkerId(0)))
 
 The `Compiler` decides what the messages of one time amount to, once the control frontier has passed it. F drives it: it
-adds messages as they arrive, compiles times in ascending order, and hands configurations to the `Router`. Whatever came
-on the control stream, nothing here raises: what is wrong is refused with a reason, and the job goes on.
+adds messages as they arrive, compiles times in ascending order, and hands configurations to the `RoutingTable`. Nothing
+here raises, whatever came on the control stream: what is wrong is refused with a reason, and the job goes on.
 
 Every worker compiles the same stream and must come to the same result, whatever the order of arrival. So a decision at
 a time depends only on messages at or before it (later ones may or may not have arrived) and on the owners at that time.
@@ -205,8 +205,8 @@ class Compiler:
     def compile(self, time: int, table: Sequence[WorkerId], members: Collection[WorkerId]) -> list[Outcome]:
         """Decide about all messages at `time`, which the control frontier has passed; in order of sequence.
 
-        `table` is the owner of each bin at `time` by all that was decided before, `Router.table_at(time)`. `members`
-        are those that a joiner must be among.
+        `table` is the owner of each bin at `time` by all that was decided before, `RoutingTable.owners_at(time)`.
+        `members` are those that a joiner must be among.
         """
         if time <= self._inherited:
             return []

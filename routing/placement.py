@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from framework.dataflow.builder import OperatorBuilder
 from framework.dataflow.handle import InputHandle, OutputHandle
+from framework.dataflow.operator import BuiltOperator
 from framework.dataflow.pact import Direct, Fixed, Pact, Pipeline
 from framework.dataflow.scope import Outlet
 from framework.errors import GraphError
@@ -32,7 +33,7 @@ from routing.hashing import stable_hash
 from routing.migration.transfer import Shipper
 from routing.options import BinOptions
 from routing.registry import BinnedOperator, enlist
-from routing.router_operator import ByBin, Combine, Inputs, Outputs, RouterOperator
+from routing.router_operator import ByBin, Combine, Inputs, Outputs, RouterCores, RouterOperator
 from routing.routing_table import RoutingTable
 from routing.state_operator import StateLogic, StateOperator
 
@@ -46,7 +47,7 @@ class Keying(Protocol):
     def combine(self) -> Combine | None:
         """What makes fewer of them before they go there."""
 
-    def by_bin(self, router: RoutingTable, bins: Bins) -> Pact:
+    def by_bin(self, table: RoutingTable, bins: Bins) -> Pact:
         """To the owner of a record's bin at its time."""
 
     def by_hash(self, bins: Bins) -> Pact:
@@ -61,8 +62,8 @@ class RowKey:
 
     combine = None
 
-    def by_bin(self, router: RoutingTable, bins: Bins) -> Pact:
-        return ByBin(router, bins, self.key)
+    def by_bin(self, table: RoutingTable, bins: Bins) -> Pact:
+        return ByBin(table, bins, self.key)
 
     def by_hash(self, bins: Bins) -> Pact:
         return Fixed(_bin_of(bins, self.key))
@@ -79,56 +80,47 @@ class OnBins:
 
     def place(self, streams: Sequence[tuple[Outlet, Keying]], logic: StateLogic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`, which are of a scope whose times are epochs."""
-        scope, options, bins = streams[0][0].scope, self.options, Bins(self.options.bins)
+        scope, bins = streams[0][0].scope, Bins(self.options.bins)
         worker = scope.worker
         self._check(worker, name)
-        founders = worker.rescaling.founders
-        joining = worker.id not in founders
-        router = RoutingTable(worker.id, [] if joining else bins.initial_owners(founders))
-        compiler = Compiler(set() if joining else set(founders))
-        shipper = Shipper(
-            worker.id,
-            logic.bin_state,
-            name=name,
-            chunk_bytes_max=options.chunk_bytes_max,
-            in_flight_bytes_max=options.in_flight_bytes_max,
-        )
-        routing = _Routing.build(scope.operator(f"{name}: route"), [outlet for outlet, _ in streams], self.control)
-        pacts = [keying.by_bin(router, bins) for _, keying in streams]
-        hosting = _Hosting.build(scope.operator(name), logic, routing, pacts)
-        routing.builder.attach(routing.inputs.feedback, hosting.results, Pipeline())
-        routing.builder.attach(routing.inputs.acks, hosting.acks, Direct(_target))
-        forwarder = RouterOperator(
-            routing.builder.operator,
-            router,
-            compiler,
-            shipper,
-            routing.inputs,
-            routing.outputs,
+        cores = self._cores(worker, logic, name)
+        f = _RouterPorts.build(scope.operator(f"{name}: route"), [outlet for outlet, _ in streams], self.control)
+        s = _StatePorts.build(scope.operator(name), f, [keying.by_bin(cores.table, bins) for _, keying in streams])
+        f.builder.attach(f.inputs.feedback, s.results, Pipeline())
+        f.builder.attach(f.inputs.acks, s.acks, Direct(_target))
+        state_operator = StateOperator(s.builder.operator, logic, s.data_in, s.state_in, s.results_out, s.acks_out)
+        router_operator = RouterOperator(
+            f.builder.operator,
+            cores,
+            f.inputs,
+            f.outputs,
             combine=[keying.combine for _, keying in streams],
             members=lambda: worker.members,
-            after_shipping=hosting.host.release,
-            report=options.report,
+            after_shipping=state_operator.release,
+            report=self.options.report,
         )
-        routing.builder.build(lambda _: forwarder.activate)
-        worker.rescaling.objections.append(forwarder.objection)
-        routing.builder.operator.on_shut_down.append(lambda: worker.rescaling.objections.remove(forwarder.objection))
-        hosting.builder.build(lambda _: hosting.host.activate)
-        binned = BinnedOperator(
-            name,
-            hosting.builder.operator.path,
-            bins,
-            router,
-            keys_per_bin=logic.bin_state.bins,
-            shipped_bytes=lambda: shipper.shipped_bytes,
-            received_bytes=lambda: hosting.host.received_bytes,
-            eligible=lambda: frozenset(compiler.eligible),
-            decided=lambda: compiler.through,
-            complete=forwarder.complete,
-            implied=self.implied,
+        f.builder.build(lambda _: router_operator.activate)
+        s.builder.build(lambda _: state_operator.activate)
+        _object_until_shut_down(worker, f.builder.operator, router_operator)
+        binned = BinnedOperator(name, bins, self.implied, cores, router_operator, state_operator)
+        enlist(worker, s.builder.operator, binned)
+        return s.results
+
+    def _cores(self, worker: Worker, logic: StateLogic, name: str) -> RouterCores:
+        """What F decides with: a worker that joins knows neither owners nor commands until it is told."""
+        options, founders = self.options, worker.rescaling.founders
+        known = founders if worker.id in founders else ()
+        return RouterCores(
+            RoutingTable(worker.id, Bins(options.bins).initial_owners(known) if known else []),
+            Compiler(set(known)),
+            Shipper(
+                worker.id,
+                logic.bin_state,
+                name=name,
+                chunk_bytes_max=options.chunk_bytes_max,
+                in_flight_bytes_max=options.in_flight_bytes_max,
+            ),
         )
-        enlist(worker, hosting.builder.operator, binned)
-        return hosting.results
 
     def _check(self, worker: Worker, name: str) -> None:
         """Raise if commands would not reach all workers, or bins would begin on one that has left."""
@@ -165,8 +157,8 @@ class ByHash:
             for outlet, (_, keying) in zip(combined, streams, strict=True)
         ]
         output, results = builder.output()
-        host = StateOperator(builder.operator, logic, data, None, output, None)
-        builder.build(lambda _: host.activate)
+        state_operator = StateOperator(builder.operator, logic, data, None, output, None)
+        builder.build(lambda _: state_operator.activate)
         return results
 
 
@@ -174,7 +166,7 @@ Placement = OnBins | ByHash
 
 
 @dataclass(frozen=True, slots=True)
-class _Routing:
+class _RouterPorts:
     """F's ports."""
 
     builder: OperatorBuilder
@@ -184,7 +176,7 @@ class _Routing:
     state: Outlet
 
     @staticmethod
-    def build(builder: OperatorBuilder, streams: Sequence[Outlet], control: Outlet) -> _Routing:
+    def build(builder: OperatorBuilder, streams: Sequence[Outlet], control: Outlet) -> _RouterPorts:
         data_in = [builder.input(outlet, Pipeline()) for outlet in streams]
         control_in = builder.input(control, Pipeline())
         feedback_in = builder.input(None, Pipeline())
@@ -208,7 +200,7 @@ class _Routing:
         )
         builder.connect(handover_in, handover_out, [1])
         builder.attach(handover_in, handover, Direct(_target))
-        return _Routing(
+        return _RouterPorts(
             builder,
             Inputs(data_in, control_in, feedback_in, acks_in, handover_in),
             Outputs(data_out, state_out, handover_out),
@@ -218,24 +210,33 @@ class _Routing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Hosting:
-    """S and its ports."""
+class _StatePorts:
+    """S's ports."""
 
     builder: OperatorBuilder
-    host: StateOperator
+    data_in: list[InputHandle]
+    state_in: InputHandle
+    results_out: OutputHandle
     results: Outlet
+    acks_out: OutputHandle
     acks: Outlet
 
     @staticmethod
-    def build(builder: OperatorBuilder, logic: StateLogic, routing: _Routing, pacts: Sequence[Pact]) -> _Hosting:
-        data_in = [builder.input(outlet, pact) for outlet, pact in zip(routing.routed, pacts, strict=True)]
-        state_in = builder.input(routing.state, Direct(_target))
+    def build(builder: OperatorBuilder, f: _RouterPorts, pacts: Sequence[Pact]) -> _StatePorts:
+        data_in = [builder.input(outlet, pact) for outlet, pact in zip(f.routed, pacts, strict=True)]
+        state_in = builder.input(f.state, Direct(_target))
         results_out, results = builder.output()
         acks_out, acks = builder.output()
         for handle in data_in:
             builder.connect(handle, acks_out, [])
-        host = StateOperator(builder.operator, logic, data_in, state_in, results_out, acks_out)
-        return _Hosting(builder, host, results, acks)
+        return _StatePorts(builder, data_in, state_in, results_out, results, acks_out, acks)
+
+
+def _object_until_shut_down(worker: Worker, operator: BuiltOperator, router_operator: RouterOperator) -> None:
+    """Let F say what keeps this worker from leaving, for as long as there is F."""
+    objections = worker.rescaling.objections
+    objections.append(router_operator.objection)
+    operator.on_shut_down.append(lambda: objections.remove(router_operator.objection))
 
 
 def _combined(outlet: Outlet, combine: Combine, name: str) -> Outlet:

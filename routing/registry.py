@@ -1,11 +1,10 @@
 """Which operators of a worker have bins: what a control plane shows and moves.
 
-An operator is listed from when it is built until it ends. Ask in the worker's own thread: routers and stores are its.
+An operator is listed from when it is built until it ends. Ask in the worker's own thread: tables and states are its.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -13,33 +12,56 @@ from framework.dataflow.operator import BuiltOperator
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 from routing.bins import BinId, Bins
+from routing.router_operator import RouterCores, RouterOperator
 from routing.routing_table import RoutingTable
+from routing.state_operator import StateOperator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinnedOperator:
-    """An operator on bins, on one worker."""
+    """An operator on bins, on one worker: its F and S, and what is asked of them."""
 
     name: str
-    path: str
-    """Where it is in the worker's dataflows; no other operator has the same."""
     bins: Bins
-    router: RoutingTable
-    """Who owns which bin, and what will change that."""
-    keys_per_bin: Callable[[], dict[BinId, int]]
-    """The bins that hold anything on this worker, with their numbers of keys."""
-    shipped_bytes: Callable[[], int]
-    """How much state has left this worker so far."""
-    received_bytes: Callable[[], int]
-    """How much has come to it."""
-    eligible: Callable[[], frozenset[WorkerId]]
-    """The workers that may own bins."""
-    decided: Callable[[], int]
-    """The last epoch with commands that was decided on here."""
-    complete: Callable[[], int]
-    """The least epoch that results may still come out at, on any worker: before it, all bins have arrived."""
     implied: bool
     """Whether it listens to its job's own control stream because it was given no other."""
+    _cores: RouterCores
+    _router_operator: RouterOperator
+    _state_operator: StateOperator
+
+    @property
+    def path(self) -> str:
+        """Where it is in the worker's dataflows; no other operator has the same."""
+        return self._state_operator.path
+
+    @property
+    def table(self) -> RoutingTable:
+        """Who owns which bin, and what will change that."""
+        return self._cores.table
+
+    def keys_per_bin(self) -> dict[BinId, int]:
+        """The bins that hold anything on this worker, with their numbers of keys."""
+        return self._state_operator.keys_per_bin()
+
+    def shipped_bytes(self) -> int:
+        """How much state has left this worker so far."""
+        return self._cores.shipper.shipped_bytes
+
+    def received_bytes(self) -> int:
+        """How much has come to it."""
+        return self._state_operator.received_bytes
+
+    def eligible(self) -> frozenset[WorkerId]:
+        """The workers that may own bins."""
+        return frozenset(self._cores.compiler.eligible)
+
+    def decided(self) -> int:
+        """The last epoch with commands that was decided on here."""
+        return self._cores.compiler.through
+
+    def complete(self) -> int:
+        """The least epoch that results may still come out at, on any worker: before it, all bins have arrived."""
+        return self._router_operator.complete()
 
 
 _listed: WeakKeyDictionary[Worker, list[BinnedOperator]] = WeakKeyDictionary()

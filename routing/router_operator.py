@@ -72,23 +72,23 @@ codec.register(HandedOver, "routing.HandedOver")
 class ByBin:
     """The pact between F and S: each record goes to the owner of its bin at its time."""
 
-    router: RoutingTable
+    table: RoutingTable
     bins: Bins
     key: Callable[[Any], Any]
 
     to_all = False
 
     def pusher(self, channel: Channel) -> Pusher:
-        router, shift, key = self.router, self.bins.shift, self.key
+        table, shift, key = self.table, self.bins.shift, self.key
 
         def push(time: Time, rows: Any) -> None:
             """Hot path: with one owner of everything, no record is looked at."""
             assert isinstance(time, int), time
-            sole = router.sole_owner_at(time)
+            sole = table.sole_owner_at(time)
             if sole is not None:
                 deliver(channel, sole, time, rows)
                 return
-            owners = router.table_at(time)
+            owners = table.owners_at(time)
             parts: dict[WorkerId, list[Any]] = {}
             for record in rows:
                 owner = owners[stable_hash(key(record)) >> shift]
@@ -123,15 +123,22 @@ class Outputs:
     handover: OutputHandle
 
 
+@dataclass(frozen=True, slots=True)
+class RouterCores:
+    """What decides for F: where records go, what commands amount to, and which state leaves when."""
+
+    table: RoutingTable
+    compiler: Compiler
+    shipper: Shipper
+
+
 class RouterOperator:
-    """One operator's routing on one worker."""
+    """F: one operator's routing on one worker."""
 
     def __init__(
         self,
         operator: BuiltOperator,
-        router: RoutingTable,
-        compiler: Compiler,
-        shipper: Shipper,
+        cores: RouterCores,
         inputs: Inputs,
         outputs: Outputs,
         *,
@@ -141,15 +148,15 @@ class RouterOperator:
         report: Callable[[ControlReport], None],
     ) -> None:
         self._operator = operator
-        self._router = router
-        self._shipper = shipper
+        self._table = cores.table
+        self._compiler = cores.compiler
+        self._shipper = cores.shipper
         self._inputs = inputs
         self._outputs = outputs
         self._combine = combine
         self._members = members
         self._after_shipping = after_shipping
         self._report = report
-        self._compiler = compiler
         self._state_port = len(outputs.data)
         self._handover_port = self._state_port + 1
         self._commanded: dict[int, Capability] = {}
@@ -171,10 +178,10 @@ class RouterOperator:
                 self._shipper.acknowledged(ack.size)
         self._receive_commands()
         self._restore()
-        if self._router.ready:
+        if self._table.ready:
             self._decide()
         self._forward()
-        if not self._router.ready:
+        if not self._table.ready:
             self._check_bootstrap()
         self._install()
         self._ship()
@@ -201,12 +208,12 @@ class RouterOperator:
             at = capability.time
             assert isinstance(at, int), at
             for message in messages:
-                if not self._router.restore(message.routing):
+                if not self._table.restore(message.routing):
                     continue
                 self._compiler.restore(message.commands)
                 for time in [time for time in self._undecided if time <= at]:
                     self._undecided.remove(time)
-                    self._let_go(time)
+                    self._drop(time)
                 for time in self._compiler.times:
                     self._expect(time, capability, self._compiler.waiting(time))
                 self._report(Restored(at))
@@ -219,20 +226,20 @@ class RouterOperator:
                 return
             self._undecided.remove(time)
             configured = False
-            for decision in self._compiler.compile(time, self._router.table_at(time), self._members().workers):
+            for decision in self._compiler.compile(time, self._table.owners_at(time), self._members().workers):
                 self._report(decision)
                 if isinstance(decision, Configuration):
-                    self._router.announce(decision)
+                    self._table.announce(decision)
                     configured = True
-                elif isinstance(decision, Retirement) and decision.worker == self._router.worker:
+                elif isinstance(decision, Retirement) and decision.worker == self._table.worker:
                     self._retired_at = time
-                elif isinstance(decision, Handover) and decision.server == self._router.worker:
-                    state = HandedOver(decision.joiner, self._router.state(), self._compiler.state())
+                elif isinstance(decision, Handover) and decision.server == self._table.worker:
+                    state = HandedOver(decision.joiner, self._table.state(), self._compiler.state())
                     self._outputs.handover.session(self._bootstraps[time]).give(state)
             if configured and time in self._bootstraps:
                 self._bootstraps.pop(time).drop()
             elif not configured:
-                self._let_go(time)
+                self._drop(time)
 
     def _check_bootstrap(self) -> None:
         """Raise rather than wait for ever: records have come, and no command can come any more."""
@@ -240,7 +247,7 @@ class RouterOperator:
             self._inputs.control.frontier.frontier() or self._inputs.handover.frontier.frontier()
         ):
             raise NeverBootstrapped(
-                f"worker {self._router.worker} joined and received records, but never a Bootstrap, and the control "
+                f"worker {self._table.worker} joined and received records, but never a Bootstrap, and the control "
                 f"stream has ended; send one after a worker has joined (`ControlInput.bootstrap`), before closing it"
             )
 
@@ -252,10 +259,10 @@ class RouterOperator:
 
     def objection(self) -> str | None:
         """Why this worker cannot leave: until it has retired, and all that was before that is over."""
-        name, worker = self._operator.name.removesuffix(": route"), self._router.worker
-        if not self._router.ready:
+        name, worker = self._operator.name.removesuffix(": route"), self._table.worker
+        if not self._table.ready:
             return f"operator {name!r} waits for its routing state; send Bootstrap(server, {worker}) first"
-        owned = sum(owner == worker for owner in self._router.owners)
+        owned = sum(owner == worker for owner in self._table.owners)
         if owned:
             return f"it owns {owned} bins of operator {name!r}; move them to others, then send Retire({worker})"
         if self._retired_at is None:
@@ -264,14 +271,14 @@ class RouterOperator:
             return f"operator {name!r} has not come to time {self._retired_at}, at which it retires; wait a little"
         return None
 
-    def _let_go(self, time: int) -> None:
+    def _drop(self, time: int) -> None:
         self._commanded.pop(time).drop()
         if time in self._bootstraps:
             self._bootstraps.pop(time).drop()
 
     def _forward(self) -> None:
         """Pass records on, unless a command at their time can still arrive, or this worker knows no owners yet."""
-        frontier, ready = self._inputs.control.frontier, self._router.ready
+        frontier, ready = self._inputs.control.frontier, self._table.ready
         for port, (early, handle) in enumerate(zip(self._early, self._inputs.data, strict=True)):
             for time in sorted(early):
                 if not ready or frontier.less_equal(time):
@@ -294,13 +301,13 @@ class RouterOperator:
     def _give(self, port: int, capability: Capability | InputCapability, time: int, rows: Any) -> None:
         """Send records, or what they were combined to: progress counts what is given here, before it is divided."""
         combine = self._combine[port]
-        if combine is not None and self._router.sole_owner_at(time) is None:
+        if combine is not None and self._table.sole_owner_at(time) is None:
             rows = combine(rows)
         self._outputs.data[port].session(capability).give_container(rows)
 
     def _install(self) -> None:
         frontier = self._inputs.feedback.frontier
-        for installation in self._router.install(lambda time: not frontier.less_than(time)):
+        for installation in self._table.install(lambda time: not frontier.less_than(time)):
             self._report(installation)
             for ship in installation.ships:
                 self._shipper.ship(installation.time, ship.bin_id, ship.target)
@@ -311,7 +318,7 @@ class RouterOperator:
             self._outputs.state.session(self._commanded[time]).give(message)
         self._after_shipping()
         shipping_at = self._shipper.shipping_at()
-        pending = set(self._router.pending)
+        pending = set(self._table.pending)
         for time in list(self._installed):
             if time != shipping_at and time not in pending and (shipping_at is None or time < shipping_at):
                 self._installed.remove(time)

@@ -111,7 +111,7 @@ class RoutingTable:
         self._times.append(configuration.time)
         self._tables.append(None)
 
-    def table_at(self, time: int) -> Sequence[WorkerId]:
+    def owners_at(self, time: int) -> Sequence[WorkerId]:
         """The owner of each bin at `time`. Hot path: called per batch."""
         return self._table_at(time).owners
 

@@ -16,6 +16,7 @@ from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.operator import BuiltOperator
 from framework.wire import codec
 from framework.wire.container import Container
+from routing.bins import BinId
 from routing.migration.transfer import Chunk, ShippedTimers, StateMessage, acknowledge, size_of
 from routing.state.backend import BinState
 from routing.state.timers import PendingTimers
@@ -63,6 +64,15 @@ class StateOperator:
         self.received_bytes = 0
         """How much state has come from other workers so far."""
         operator.on_shut_down.append(self._give_up)
+
+    @property
+    def path(self) -> str:
+        """Where it is in the worker's dataflows."""
+        return self._operator.path
+
+    def keys_per_bin(self) -> dict[BinId, int]:
+        """The bins that hold anything on this worker, with their numbers of keys."""
+        return self._logic.bin_state.bins()
 
     def activate(self) -> None:
         """Do what there is to do."""

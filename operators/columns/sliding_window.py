@@ -11,7 +11,7 @@ from framework.dataflow.pact import Pipeline
 from framework.dataflow.scope import Outlet
 from framework.errors import GraphError
 from operators.columns.aggregates import Aggregate
-from operators.stateful.placement import place_keyed
+from operators.stateful.placement import placement_in
 from operators.stateful.windows.aligned import check_lengths, check_options
 from operators.stateful.windows.clock import Clock
 from routing.bins import Bins
@@ -98,13 +98,9 @@ def sliding_window(
         combined, keys, tell=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}")
     )
     timing = Timing(WindowSlices(length, step, offset), clock, lateness, early is not None)
-    outlet = place_keyed(
-        [(columns.outlet, ColumnKey(keys))],
-        lambda: Windowing(compiled, keys, time, timing, (columns.schema, results, late), Bins(options.bins)),
-        control=control,
-        options=options,
-        name=name,
-    )
+    placement = placement_in(columns.scope, control=control, options=options, name=name)
+    logic = Windowing(compiled, keys, time, timing, (columns.schema, results, late), Bins(options.bins))
+    outlet = placement.place([(columns.outlet, ColumnKey(keys))], logic, name)
     return _parted(outlet, results, late, name)
 
 

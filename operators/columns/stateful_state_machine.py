@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from framework.errors import GraphError
 from operators.schema import Schema, arrow_schema
-from operators.stateful.placement import place_keyed
+from operators.stateful.placement import placement_in
 from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
@@ -153,14 +153,10 @@ def place_fold(
             f"operator {name!r} works on columns, and cannot use the store that {options.store!r} makes; leave `store` "
             f"out of its BinOptions to keep states in memory, or name what `RocksStore.maker()` returns"
         )
-    outlet = place_keyed(
-        [(columns.outlet, ColumnKey(key, combine, dictionaries=True))],
-        lambda: CompiledStateMachine(fold, key, state, options),
-        control=control,
-        options=options,
-        name=name,
-    )
-    return Columns(outlet, fold.output)
+    placement = placement_in(columns.scope, control=control, options=options, name=name)
+    logic = CompiledStateMachine(fold, key, state, options)
+    keying = ColumnKey(key, combine, dictionaries=True)
+    return Columns(placement.place([(columns.outlet, keying)], logic, name), fold.output)
 
 
 class CompiledStateMachine:

@@ -72,8 +72,8 @@ class JobControl:
                 return [
                     {
                         "name": operator.name,
-                        "owners": list(operator.router.owners),
-                        "ahead": list(operator.router.table_at(EPOCH_MAX)) if operator.router.ready else [],
+                        "owners": list(operator.table.owners),
+                        "ahead": list(operator.table.owners_at(EPOCH_MAX)) if operator.table.ready else [],
                         "keys": operator.keys_per_bin(),
                         "shipped_bytes": operator.shipped_bytes(),
                     }

@@ -117,9 +117,9 @@ def seen_on(worker: Worker) -> dict[str, Seen]:
     """The operators on bins that commands move, by their paths, as this worker sees them."""
     return {
         operator.path: Seen(
-            operator.router.table_at(EPOCH_MAX),
-            operator.router.owners,
-            operator.router.since,
+            operator.table.owners_at(EPOCH_MAX),
+            operator.table.owners,
+            operator.table.since,
             _output(worker, operator),
         )
         for operator in commanded_on(worker)

@@ -58,8 +58,8 @@ def status(worker: Worker, meter: Meter) -> dict[str, Any]:
             {
                 "path": operator.path,
                 "name": operator.name,
-                "owners": list(operator.router.owners),
-                "pending": operator.router.pending,
+                "owners": list(operator.table.owners),
+                "pending": operator.table.pending,
                 "keys": {str(bin_id): keys for bin_id, keys in operator.keys_per_bin().items()},
             }
             for operator in operators_on(worker)

@@ -51,14 +51,14 @@ class Steward:
             return False
         views = [
             Ownership(
-                operator.router.table_at(EPOCH_MAX),
+                operator.table.owners_at(EPOCH_MAX),
                 operator.eligible(),
                 decided=operator.decided(),
                 complete=operator.complete(),
                 keys_per_bin=_mean(operator.keys_per_bin().values()),
             )
             for operator in commanded_on(self._worker)
-            if operator.router.ready
+            if operator.table.ready
         ]
         due = self._stewardship.act(self._control.time, views)
         if due:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from operators.stateful.per_bin_logic import BinnedLogic, options_per_bin
-from operators.stateful.placement import Key, place
+from operators.stateful.placement import place
 from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
+from routing.placement import Key
 
 if TYPE_CHECKING:
     from operators.stream import Stream

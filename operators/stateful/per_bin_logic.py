@@ -7,9 +7,9 @@ from typing import Any
 
 from framework.errors import GraphError
 from operators.errors import FoldMisreturned
-from operators.stateful.placement import Key
 from routing.bins import BinId, Bins
 from routing.options import BinOptions
+from routing.placement import Key
 from routing.state.memory import MemoryStore
 from routing.state.per_bin import Bin, PerBinState
 from routing.state.timers import PendingTimers

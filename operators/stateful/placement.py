@@ -1,7 +1,8 @@
 """Where the keys of a stateful operator are: one rule for all of them.
 
 With a `control` stream they are on bins that its commands move. Without one, an operator of a job listens to the
-job's own control stream (`Flow.command`); outside of a job, each key stays on the worker that its hash names.
+job's own control stream (`Flow.command`); outside of a job, each key stays on the worker that its hash names. How keys
+get there is `routing.placement`'s.
 """
 
 from __future__ import annotations
@@ -12,18 +13,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from framework.dataflow.scope import Outlet, Scope
+from framework.dataflow.scope import Scope
 from framework.errors import GraphError
 from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
-from routing.placement import ByHash, Keying, OnBins, Placement, RowKey
+from routing.placement import ByHash, Key, OnBins, Placement, RowKey
 from routing.state_operator import StateLogic
 
 if TYPE_CHECKING:
     from operators.stream import Stream
-
-Key = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,33 +53,22 @@ def place(
     name: str,
 ) -> Stream[Any]:
     """Run what `make` makes on the records of `streams`, each with the function that gives a record's key."""
-    return type(streams[0][0])(
-        place_keyed(
-            [(stream.outlet, RowKey(key)) for stream, key in streams], make, control=control, options=options, name=name
-        )
-    )
+    first, _ = streams[0]
+    placement = placement_in(first.scope, control=control, options=options, name=name)
+    return type(first)(placement.place([(stream.outlet, RowKey(key)) for stream, key in streams], make(), name))
 
 
-def place_keyed(
-    streams: Sequence[tuple[Outlet, Keying]],
-    make: Callable[[], StateLogic],
-    *,
-    control: Stream[Control] | None,
-    options: BinOptions,
-    name: str,
-) -> Outlet:
-    """Run what `make` makes on the records of `streams`, whatever these carry."""
-    scope = streams[0][0].scope
+def placement_in(scope: Scope, *, control: Stream[Control] | None, options: BinOptions, name: str) -> Placement:
+    """Where the keys of an operator in `scope` are."""
     if scope.domain.depth:
         raise GraphError(
             f"operator {name!r} keeps state by epochs and works in a dataflow's outermost scope, not in iterations; "
             f"use it around the loop, or `state_machine` within"
         )
     commands = _implied_in(scope) if control is None else control
-    placement: Placement = (
-        ByHash(Bins(options.bins)) if commands is None else OnBins(commands.outlet, options, implied=control is None)
-    )
-    return placement.place(streams, make(), name)
+    if commands is None:
+        return ByHash(Bins(options.bins))
+    return OnBins(commands.outlet, options, implied=control is None)
 
 
 def _implied_in(scope: Scope) -> Stream[Control] | None:

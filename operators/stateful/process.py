@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from framework.errors import TimeNotCovered
 from operators.error_context import blame
 from operators.stateful.fold import DISCARD
-from operators.stateful.placement import Key, place
+from operators.stateful.placement import place
 from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
+from routing.placement import Key
 from routing.state.keyed import KeyedState
 from routing.state.timers import PendingTimers
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from operators.stateful.initial_state import initial_factory
 from operators.stateful.per_bin_logic import BinnedLogic, OnDue, options_per_bin
-from operators.stateful.placement import Key, place
+from operators.stateful.placement import place
 from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
+from routing.placement import Key
 from routing.state.per_bin import Bin
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ class ColumnKey:
     dictionaries: bool = False
     """Whether keys that recur may come in a dictionary."""
 
-    def by_bin(self, router: RoutingTable, bins: Bins) -> ColumnsByBin:
-        return ColumnsByBin(router, bins, self)
+    def by_bin(self, table: RoutingTable, bins: Bins) -> ColumnsByBin:
+        return ColumnsByBin(table, bins, self)
 
     def by_hash(self, bins: Bins) -> ColumnsFixed:
         return ColumnsFixed(bins, self)
@@ -43,22 +43,22 @@ class ColumnKey:
 class ColumnsByBin:
     """Each row goes to the owner of its bin at its time."""
 
-    router: RoutingTable
+    table: RoutingTable
     bins: Bins
     keying: ColumnKey
 
     to_all = False
 
     def pusher(self, channel: Channel) -> Pusher:
-        router, divider = self.router, _Divider(self.bins, self.keying)
+        table, divider = self.table, _Divider(self.bins, self.keying)
 
         def push(time: Time, batch: Any) -> None:
             assert isinstance(time, int), time
-            sole = router.sole_owner_at(time)
+            sole = table.sole_owner_at(time)
             if sole is not None:
                 deliver(channel, sole, time, batch)
                 return
-            divider(channel, time, batch, router.table_at(time))
+            divider(channel, time, batch, table.owners_at(time))
 
         return push
 

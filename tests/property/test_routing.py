@@ -251,7 +251,7 @@ def test_routers_agree_with_the_definition_however_far_each_has_installed(
         for router in routers.values():
             for time in data.draw(st.lists(st.integers(router.since, 14), max_size=3)):
                 expected = table_at(owners, known, time)
-                assert list(router.table_at(time)) == expected
+                assert list(router.owners_at(time)) == expected
                 assert router.sole_owner_at(time) == (expected[0] if len(set(expected)) == 1 else None)
             router.validate()
     for worker, router in routers.items():
@@ -283,7 +283,7 @@ def test_a_restored_router_is_the_one_that_was_saved(
     joiner.validate()
     assert joiner.state() == state
     if time >= server.since:
-        assert joiner.table_at(time) == server.table_at(time)
+        assert joiner.owners_at(time) == server.owners_at(time)
 
 
 @given(st.one_of(st.text(), st.integers(), st.tuples(st.text(), st.floats())), st.integers(0, 15))

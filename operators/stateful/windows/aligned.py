@@ -12,11 +12,11 @@ from typing import Any
 
 from framework.errors import UserError
 from operators.stateful.fold import DISCARD
-from operators.stateful.placement import Key
 from operators.stateful.process import Timers
 from operators.stateful.windows.aggregation import Aggregation
 from operators.stateful.windows.clock import Clock
 from operators.stateful.windows.result import Late, Pane, Window, WindowResult
+from routing.placement import Key
 
 _STATE, _CHANGED = 0, 1
 

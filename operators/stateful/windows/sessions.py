@@ -15,12 +15,12 @@ from typing import Any
 
 from framework.errors import UserError
 from operators.stateful.fold import DISCARD
-from operators.stateful.placement import Key
 from operators.stateful.process import Timers
 from operators.stateful.windows.aggregation import Aggregation
 from operators.stateful.windows.aligned import check_options, pane_of
 from operators.stateful.windows.clock import Clock
 from operators.stateful.windows.result import Late, Window, WindowResult
+from routing.placement import Key
 
 _START, _END, _STATE, _CHANGED = 0, 1, 2, 3
 

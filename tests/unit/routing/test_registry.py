@@ -34,8 +34,8 @@ def test_an_operator_is_listed_with_its_owners_and_keys_until_it_ends():
             input.advance_to(1)
         worker.step_while(lambda: probe.less_than(1))
         counts, spread = operators_on(worker)
-        listed.append((counts.name, counts.bins, counts.router.owners, sum(counts.keys_per_bin().values())))
-        listed.append((spread.name, spread.bins, spread.router.owners, spread.keys_per_bin()))
+        listed.append((counts.name, counts.bins, counts.table.owners, sum(counts.keys_per_bin().values())))
+        listed.append((spread.name, spread.bins, spread.table.owners, spread.keys_per_bin()))
         assert counts.path != spread.path
         words.close()
         control.close()

@@ -31,7 +31,7 @@ def router(worker: WorkerId, *announced: Configuration) -> RoutingTable:
 
 def test_the_table_of_a_time_has_all_that_was_announced_up_to_it():
     routed = router(A, configuration(3, 0, {0: C}), configuration(5, 1, {0: B, 1: A}), configuration(5, 2, {2: C}))
-    assert [list(routed.table_at(time)) for time in (9, 5, 4, 3, 2, 0)] == [
+    assert [list(routed.owners_at(time)) for time in (9, 5, 4, 3, 2, 0)] == [
         [B, A, C, B],
         [B, A, C, B],
         [C, B, A, B],
@@ -45,21 +45,21 @@ def test_the_table_of_a_time_has_all_that_was_announced_up_to_it():
 
 def test_a_table_is_made_once_and_never_changes():
     routed = router(A, configuration(3, 0, {0: C}), configuration(4, 1, {}))
-    before, after = routed.table_at(2), routed.table_at(3)
-    assert routed.table_at(3) is after
-    assert routed.table_at(4) is after
+    before, after = routed.owners_at(2), routed.owners_at(3)
+    assert routed.owners_at(3) is after
+    assert routed.owners_at(4) is after
     routed.announce(configuration(7, 2, {0: B}))
-    assert routed.table_at(6) is after
+    assert routed.owners_at(6) is after
     routed.install(lambda time: time <= 3)
     assert (before, after) == ([A, B, A, B], [C, B, A, B])
-    assert routed.table_at(3) is after
+    assert routed.owners_at(3) is after
     assert routed.owners is after
     routed.validate()
 
 
 def test_one_copy_brings_a_table_over_many_configurations():
     routed = router(A, *(configuration(time, time, {0: B if time % 2 else A}) for time in range(1, 10)))
-    assert list(routed.table_at(9)) == [B, B, A, B]
+    assert list(routed.owners_at(9)) == [B, B, A, B]
     assert [table is not None for table in routed._tables] == [True, *[False] * 8, True]
 
 
@@ -115,7 +115,7 @@ def test_no_record_comes_from_before_the_installed_table():
     routed = router(A, configuration(3, 5, {0: B}))
     routed.install(lambda time: True)
     with pytest.raises(AssertionError, match="a record at 2 after the table of 3 was installed"):
-        routed.table_at(2)
+        routed.owners_at(2)
 
 
 def test_a_joiner_routes_as_its_server_does():
@@ -128,14 +128,14 @@ def test_a_joiner_routes_as_its_server_does():
     assert joiner.restore(decode_value(encode_value(state)))
     joiner.validate()
     assert joiner.ready
-    assert [list(joiner.table_at(time)) for time in (2, 5)] == [list(server.table_at(time)) for time in (2, 5)]
+    assert [list(joiner.owners_at(time)) for time in (2, 5)] == [list(server.owners_at(time)) for time in (2, 5)]
     assert joiner.install(lambda time: True) == [Installation(5, 1, []), Installation(8, 2, [])]
 
 
 def test_a_joiner_does_nothing_before_it_knows_the_owners():
     joiner = RoutingTable(C, [])
     for act in (
-        lambda: joiner.table_at(0),
+        lambda: joiner.owners_at(0),
         lambda: joiner.sole_owner_at(0),
         lambda: joiner.announce(configuration(3, 0, {})),
         joiner.state,
@@ -147,7 +147,7 @@ def test_a_joiner_does_nothing_before_it_knows_the_owners():
 def test_a_worker_that_routes_already_keeps_its_own_table():
     routed = router(A, configuration(3, 0, {0: B}))
     assert not routed.restore(RoutingState((C, C, C, C), 9, ()))
-    assert routed.table_at(9) == [B, B, A, B]
+    assert routed.owners_at(9) == [B, B, A, B]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_validation_finds_collections_that_disagree():
         with pytest.raises(AssertionError):
             routed.validate()
     routed = router(A, configuration(3, 0, {0: B}))
-    list_of_owners = routed.table_at(3)
+    list_of_owners = routed.owners_at(3)
     assert isinstance(list_of_owners, list)
     list_of_owners[1] = C
     with pytest.raises(AssertionError):

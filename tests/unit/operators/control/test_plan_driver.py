@@ -68,7 +68,7 @@ def steered(steer: Callable[[PlanDriver, int], bool]) -> tuple[State, dict[str, 
                 if ended or (flow.commanding and steer(steering, epoch)):
                     ended.append(True)
                     assert [operator.name for operator in commanded_on(worker)] == ["count"]
-                    owners.update({one.name: Counter(map(int, one.router.owners)) for one in operators_on(worker)})
+                    owners.update({one.name: Counter(map(int, one.table.owners)) for one in operators_on(worker)})
                     return
                 yield [f"w{epoch % 40}"] if flow.commanding else []
 

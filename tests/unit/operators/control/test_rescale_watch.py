@@ -43,12 +43,12 @@ def test_bins_that_moved_since_the_last_look_are_counted_when_somebody_asks(rare
             [operator] = commanded_on(worker)
             target = None
             for epoch in range(EPOCHS_MAX):
-                if flow.commanding and target is None and operator.router.ready:
+                if flow.commanding and target is None and operator.table.ready:
                     watches.append(RescaleWatch(flow))
-                    before = list(operator.router.owners)
+                    before = list(operator.table.owners)
                     target = [WorkerId(1 - was if bin_id in MOVED else was) for bin_id, was in enumerate(before)]
                     flow.command(*(Move(bin_id, target[bin_id]) for bin_id in MOVED))
-                if ended or (target is not None and list(operator.router.owners) == target):
+                if ended or (target is not None and list(operator.table.owners) == target):
                     ended.append(True)
                     return
                 yield [f"w{epoch % 40}"] if flow.commanding else []
