@@ -17,6 +17,7 @@ from functools import partial
 from itertools import islice
 
 from framework.errors import ProtocolError
+from framework.net.keep_alive import keep_alive
 from framework.net.shm.channel import ShmChannel
 from framework.net.shm.segment import UNREAD_BYTES_MAX
 from framework.wire import shm_messages
@@ -217,7 +218,4 @@ def prepare(connection: socket.socket) -> None:
     """Set up a socket for small messages that must not wait, and for noticing a machine that is gone."""
     connection.setblocking(False)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4)):
-        if hasattr(socket, option):
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    keep_alive(connection, idle_s=5, interval_s=5, probes=4)
