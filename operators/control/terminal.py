@@ -13,12 +13,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from framework.launch.output_lines import whole_lines
 from framework.membership.members import WorkerId
 from operators.control.times import show
 
-CHUNK_BYTES = 65_536
-LINE_BYTES_MAX = 1024 * 1024
-"""A line that is longer is passed on in parts."""
 DRAIN_S = 5.0
 """How long what a process has printed may take to come out after it has ended."""
 ERASE = b"\r\x1b[K"
@@ -70,19 +68,11 @@ class Terminal:
         return writing
 
     def _pump(self, reading: int, stream: int, head: bytes) -> None:
-        rest = b""
         with os.fdopen(reading, "rb", buffering=0) as pipe:
-            while data := pipe.read(CHUNK_BYTES):
-                *lines, rest = (rest + data).split(b"\n")
-                if len(rest) > LINE_BYTES_MAX:
-                    lines, rest = [*lines, rest], b""
-                self._pass_on(stream, head, lines)
-        if rest:
-            self._pass_on(stream, head, [rest])
+            for block in whole_lines(pipe.read):
+                self._pass_on(stream, head, block.removesuffix(b"\n").split(b"\n"))
 
     def _pass_on(self, stream: int, head: bytes, lines: list[bytes]) -> None:
-        if not lines:
-            return
         text = b"".join(head + line + b"\n" for line in lines)
         with self._lock:
             if self._line:

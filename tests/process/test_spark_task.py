@@ -1,4 +1,4 @@
-"""What runs in a task of Spark, without Spark: a process finds the hub, works, and ends when it should."""
+"""What runs in a task of Spark, without Spark: a process finds the gateway, works, and ends when it should."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from framework.launch.gateway import Gateway, StreamKind
 from framework.launch.rpc import RpcLink
+from operators.spark.launch.gateway import Gateway, StreamKind
 from tests.process.jobs import wait_until
 from tests.process.test_scale import is_alive
 from tests.processes import end
@@ -48,46 +48,46 @@ print("the task returns", list(run(iter([ticket]), Program(), {})))
 
 
 @pytest.fixture
-def hub() -> Iterator[Gateway]:
-    hub = Gateway("127.0.0.1", SECRET)
-    hub.expect(0, 7)
-    yield hub
-    hub.close()
+def gateway() -> Iterator[Gateway]:
+    gateway = Gateway("127.0.0.1", SECRET)
+    gateway.expect(0, 7)
+    yield gateway
+    gateway.close()
 
 
 class Task:
-    """One task, and the driver's ends of its process's lines."""
+    """One task, and the driver's ends of its process's streams."""
 
-    def __init__(self, folder: Path, hub: Gateway, how: str) -> None:
-        self.task = start(folder, hub, how)
+    def __init__(self, folder: Path, gateway: Gateway, how: str) -> None:
+        self.task = start(folder, gateway, how)
         found: list[dict[StreamKind, socket.socket]] = []
-        wait_until(lambda: found.append(lines) if (lines := hub.take(0, 7)) else found)
-        [self.lines] = found
-        self.life = RpcLink(self.lines[StreamKind.LIFE])
-        told = self.life.receive()
+        wait_until(lambda: found.append(streams) if (streams := gateway.take(0, 7)) else found)
+        [self.streams] = found
+        self.control = RpcLink(self.streams[StreamKind.CONTROL])
+        told = self.control.receive()
         assert told is not None
         self.pid: int = told["pid"]
-        self.life.send({"addresses": [[told["host"], told["port"]]], "server": None})
-        assert self.said(StreamKind.OUT, b"works\n") == b"worker 0 works\n"
+        self.control.send({"addresses": [[told["host"], told["port"]]], "server": None})
+        assert self.said(StreamKind.STDOUT, b"works\n") == b"worker 0 works\n"
 
-    def said(self, line: StreamKind, until: bytes) -> bytes:
-        """What comes on a line until it says this, or ends."""
+    def said(self, kind: StreamKind, until: bytes) -> bytes:
+        """What comes on a stream until it says this, or ends."""
         data = b""
-        while not data.endswith(until) and (more := self.lines[line].recv(4096)):
+        while not data.endswith(until) and (more := self.streams[kind].recv(4096)):
             data += more
         return data
 
     def close(self) -> None:
-        self.life.close()
-        assert self.life.receive() is None
-        for line in self.lines.values():
-            line.close()
+        self.control.close()
+        assert self.control.receive() is None
+        for stream in self.streams.values():
+            stream.close()
 
 
-def start(folder: Path, hub: Gateway, how: str) -> subprocess.Popen[str]:
+def start(folder: Path, gateway: Gateway, how: str) -> subprocess.Popen[str]:
     (folder / "task.py").write_text(TASK)
     task = subprocess.Popen(
-        [sys.executable, str(folder / "task.py"), str(hub.port), how],
+        [sys.executable, str(folder / "task.py"), str(gateway.port), how],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -102,7 +102,7 @@ def start(folder: Path, hub: Gateway, how: str) -> subprocess.Popen[str]:
 
 def check_end(task: Task, code: int) -> None:
     """The driver is told the exit code, and so is Spark, by a task that went well."""
-    assert task.life.receive() == {"exited": code}
+    assert task.control.receive() == {"exited": code}
     ended = end(task.task)
     assert (ended.code, ended.out, ended.err) == (0, f"the task returns [{code}]\n", "")
     assert not is_alive(task.pid)
@@ -110,42 +110,42 @@ def check_end(task: Task, code: int) -> None:
 
 
 @pytest.mark.parametrize(("how", "code"), [("work", 0), ("fail", 1)])
-def test_a_process_runs_to_its_end(tmp_path: Path, hub: Gateway, how: str, code: int):
-    task = Task(tmp_path, hub, how)
-    news = task.said(StreamKind.NEWS, b"never")
-    assert news.startswith(b'["up"]\n')
-    assert (b"ValueError: it went wrong" in news) == (how == "fail")
+def test_a_process_runs_to_its_end(tmp_path: Path, gateway: Gateway, how: str, code: int):
+    task = Task(tmp_path, gateway, how)
+    status = task.said(StreamKind.STATUS, b"never")
+    assert status.startswith(b'["up"]\n')
+    assert (b"ValueError: it went wrong" in status) == (how == "fail")
     check_end(task, code)
 
 
 @pytest.mark.parametrize(("word", "code"), [("end", 128 + signal.SIGINT), ("kill", -signal.SIGKILL)])
-def test_a_process_ends_when_the_driver_says_so(tmp_path: Path, hub: Gateway, word: str, code: int):
-    task = Task(tmp_path, hub, "wait")
-    task.life.send({"do": word})
+def test_a_process_ends_when_the_driver_says_so(tmp_path: Path, gateway: Gateway, word: str, code: int):
+    task = Task(tmp_path, gateway, "wait")
+    task.control.send({"do": word})
     check_end(task, code)
 
 
-def test_a_process_ends_when_the_driver_is_gone(tmp_path: Path, hub: Gateway):
-    task = Task(tmp_path, hub, "wait")
+def test_a_process_ends_when_the_driver_is_gone(tmp_path: Path, gateway: Gateway):
+    task = Task(tmp_path, gateway, "wait")
     task.close()
     ended = end(task.task)
     assert (ended.code, ended.out) == (0, f"the task returns [{128 + signal.SIGINT}]\n")
     assert not is_alive(task.pid)
 
 
-def test_a_process_ends_when_its_task_is_killed(tmp_path: Path, hub: Gateway):
-    task = Task(tmp_path, hub, "wait")
+def test_a_process_ends_when_its_task_is_killed(tmp_path: Path, gateway: Gateway):
+    task = Task(tmp_path, gateway, "wait")
     task.task.kill()
     end(task.task)
     wait_until(lambda: not is_alive(task.pid))
-    assert task.life.receive() is None
+    assert task.control.receive() is None
     task.close()
 
 
-def test_a_second_copy_of_a_process_is_turned_away(tmp_path: Path, hub: Gateway):
-    task = Task(tmp_path, hub, "wait")
-    again = end(start(tmp_path, hub, "wait"))
+def test_a_second_copy_of_a_process_is_turned_away(tmp_path: Path, gateway: Gateway):
+    task = Task(tmp_path, gateway, "wait")
+    again = end(start(tmp_path, gateway, "wait"))
     assert again.code == 1
     assert "PeerRefused: process 0 was started already, and is not started a second time" in again.err
-    task.life.send({"do": "kill"})
+    task.control.send({"do": "kill"})
     check_end(task, -signal.SIGKILL)

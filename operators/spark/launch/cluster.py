@@ -61,7 +61,7 @@ def is_local(context: SparkContext) -> bool:
     return str(context.master).startswith("local")
 
 
-def hub_host(context: SparkContext) -> tuple[str, str]:
+def gateway_host(context: SparkContext) -> tuple[str, str]:
     """Where a server of the driver binds, and where executors reach it."""
     if is_local(context):
         return "127.0.0.1", "127.0.0.1"

@@ -1,9 +1,9 @@
 """Processes in tasks of Spark: one Spark job with one task for each, so that processes can come and go one by one.
 
 A stage of several tasks, barrier or not, cannot grow. Each job is submitted from a thread of the driver, which waits
-for its end; the process in the task connects to a hub here, and is from then on supervised like any other. Whether the
-cluster has room is looked at before anything is submitted: a task that waits for a slot which the job itself occupies
-would wait for ever.
+for its end; the process in the task connects to the gateway here, and is from then on supervised like any other.
+Whether the cluster has free slots is checked before anything is submitted: a task that waits for a slot which the job
+itself occupies would wait for ever.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from framework.launch.control_protocol import JobEnds
-from framework.launch.gateway import Gateway, OutputPump, StreamKind
 from framework.launch.launcher import CannotStart, Order, how_it_ended
 from framework.launch.rpc import RpcLink
 from framework.membership.members import Address
 from framework.net.secret import SECRET_BYTES
 from framework.wire.extensions import registered
-from operators.spark.launch.cluster import check_room, hub_host, ship, what_failed, where_it_ran
+from operators.spark.launch.cluster import check_room, gateway_host, ship, what_failed, where_it_ran
+from operators.spark.launch.gateway import Gateway, OutputPump, StreamKind
 from operators.spark.launch.task import Program, Ticket, run
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 START_S_MAX = 60.0
-"""How long a task may take until its process has found the hub."""
+"""How long a task may take until its process has reached the gateway."""
 
 POLL_S = 0.1
 
@@ -51,8 +51,8 @@ class SparkLauncher:
         self._program = program
         self._threads = threads
         self._secret = secrets.token_bytes(SECRET_BYTES)
-        bound, self._host = hub_host(context)
-        self._hub = Gateway(bound, self._secret)
+        bound, self._host = gateway_host(context)
+        self._gateway = Gateway(bound, self._secret)
         self._name = f"hailer-{secrets.token_hex(4)}"
         self._attempts = count()
         self._tasks: list[_Task] = []
@@ -71,7 +71,7 @@ class SparkLauncher:
                 task.begin(addresses, order.server)
         except BaseException:
             for task in tasks:
-                self._hub.forget(task.number, task.attempt)
+                self._gateway.forget(task.number, task.attempt)
                 task.give_up()
             raise
         yield from tasks
@@ -81,12 +81,12 @@ class SparkLauncher:
         deadline_s = time.monotonic() + SETTLE_S
         for task in self._tasks:
             task.close(deadline_s)
-        self._hub.close()
+        self._gateway.close()
 
     def _submit(self, number: int) -> _Task:
         attempt = next(self._attempts)
-        self._hub.expect(number, attempt)
-        ticket = Ticket(number, attempt, self._threads, (self._host, self._hub.port), self._secret)
+        self._gateway.expect(number, attempt)
+        ticket = Ticket(number, attempt, self._threads, (self._host, self._gateway.port), self._secret)
         task = _Task(number, attempt, self._context, f"{self._name}-{number}-{attempt}")
         self._tasks.append(task)
         task.submit(ticket, self._program)
@@ -96,8 +96,8 @@ class SparkLauncher:
         """Until the process has said where it listens."""
         connected = False
         while not task.registered.wait(POLL_S):
-            if not connected and (lines := self._hub.take(task.number, task.attempt)):
-                task.connect(lines, order.outputs(task.number), order.unread)
+            if not connected and (streams := self._gateway.take(task.number, task.attempt)):
+                task.connect(streams, order.outputs(task.number), order.unread)
                 connected = True
             if order.should_stop():
                 raise JobEnds("the job is about to end, and no process can start any more")
@@ -106,7 +106,7 @@ class SparkLauncher:
             if time.monotonic() > deadline_s:
                 raise CannotStart(
                     f"process {task.number} did not start within {START_S_MAX:g} s of its submission to Spark: its "
-                    f"task got no slot, or it does not reach this process at {self._host}:{self._hub.port}, which "
+                    f"task got no slot, or it does not reach this process at {self._host}:{self._gateway.port}, which "
                     f"spark.driver.host and spark.driver.bindAddress set"
                 )
 
@@ -129,8 +129,8 @@ class _Task:
         """Why the Spark job failed, if it did."""
         self._context = context
         self._group = group
-        self._life: RpcLink | None = None
-        self._outlets: list[OutputPump] = []
+        self._control: RpcLink | None = None
+        self._pumps: list[OutputPump] = []
         self._at = ""
         self._code: int | None = None
         self._lost = False
@@ -154,25 +154,25 @@ class _Task:
             self.finished.set()
             # What the process says last comes another way than Spark's word that its task has ended.
             if not self._over.wait(SETTLE_S):
-                self._hang_up()
+                self._disconnect()
 
         InheritableThread(target=work, name=self._group, daemon=True).start()
 
     def connect(
         self,
-        lines: dict[StreamKind, socket.socket],
+        streams: dict[StreamKind, socket.socket],
         outputs: tuple[int | None, int | None],
         unread: Callable[[], None],
     ) -> None:
-        """Take its lines, on which it says next where it listens."""
-        self.news, self.link = lines[StreamKind.NEWS].detach(), lines[StreamKind.LINK]
-        self._life = RpcLink(lines[StreamKind.LIFE])
+        """Take its streams; on that for control it says next where it listens."""
+        self.news, self.link = streams[StreamKind.STATUS].detach(), streams[StreamKind.RPC]
+        self._control = RpcLink(streams[StreamKind.CONTROL])
         out, err = outputs
-        self._outlets = [
-            OutputPump(lines[StreamKind.OUT], out, 1, unread),
-            OutputPump(lines[StreamKind.ERR], err, 2, unread),
+        self._pumps = [
+            OutputPump(streams[StreamKind.STDOUT], out, 1, unread),
+            OutputPump(streams[StreamKind.STDERR], err, 2, unread),
         ]
-        threading.Thread(target=self._listen, args=[self._life], name=self._group, daemon=True).start()
+        threading.Thread(target=self._listen, args=[self._control], name=self._group, daemon=True).start()
 
     def begin(self, addresses: Sequence[Address], server: int | None) -> None:
         """Let it take up its work: where all listen, and who helps it to join."""
@@ -184,7 +184,7 @@ class _Task:
     def wait(self) -> int:
         """What it exited with. It is waited for once its news have ended, so this takes no longer than to be told."""
         if not self._over.wait(SETTLE_S):
-            self._hang_up()
+            self._disconnect()
         self._over.wait()
         assert self._code is not None
         return self._code
@@ -201,14 +201,14 @@ class _Task:
         """End the process, and the Spark job if that has not begun or does not end by itself."""
         if not self._killed:
             self._killed = True
-            if self._life is None:
+            if self._control is None:
                 self._context.cancelJobGroup(self._group)
             self._tell({"do": "kill"})
 
     def give_up(self) -> None:
         """End a process that nobody supervises yet."""
         self.kill()
-        if self._life is not None:
+        if self._control is not None:
             os.close(self.news)
             self.link.close()
 
@@ -217,12 +217,12 @@ class _Task:
         if self._lost or not self.finished.wait(max(0.0, deadline_s - time.monotonic())):
             self._context.cancelJobGroup(self._group)
             self.finished.wait(SETTLE_S)
-        for outlet in self._outlets:
-            outlet.close(max(0.0, deadline_s - time.monotonic()))
-        self._hang_up()
+        for pump in self._pumps:
+            pump.close(max(0.0, deadline_s - time.monotonic()))
+        self._disconnect()
 
-    def _listen(self, life: RpcLink) -> None:
-        while (message := life.receive()) is not None:
+    def _listen(self, control: RpcLink) -> None:
+        while (message := control.receive()) is not None:
             match message:
                 case {"pid": int(pid), "at": str(at), "host": str(host), "port": int(port)}:
                     self.pid, self._at, self.address = pid, at, (host, port)
@@ -235,9 +235,9 @@ class _Task:
 
     def _tell(self, message: dict[str, object]) -> None:
         with suppress(OSError):  # it is gone, and the other thread finds out
-            if self._life is not None:
-                self._life.send(message)
+            if self._control is not None:
+                self._control.send(message)
 
-    def _hang_up(self) -> None:
-        if self._life is not None:
-            self._life.close()
+    def _disconnect(self) -> None:
+        if self._control is not None:
+            self._control.close()

@@ -1,9 +1,9 @@
-"""The executor's side of a process in a Spark task: finds the hub, and has a child of its own run the workers.
+"""The executor's side of a process in a Spark task: connects to the gateway, and forks a child that runs the workers.
 
 The task's Python process belongs to Spark, so it only waits: crashes, signals and descriptors of the job stay in the
-child. The child ends when the task's process does, or when the hub says so or is gone; the task then returns what the
-child exited with, as a task that went well, since Spark must not start it again. A copy that Spark starts nevertheless
-is turned away by the hub, and fails.
+child. The child ends when the task's process does, or when the driver says so or is gone; the task then returns what
+the child exited with, as a task that went well, since Spark must not start it again. A copy that Spark starts
+nevertheless is turned away by the gateway, and fails.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, Protocol
@@ -23,16 +23,16 @@ from typing import NoReturn, Protocol
 from framework.launch.config import Config, Spawned
 from framework.launch.control_protocol import ControlPlane
 from framework.launch.execute import execute_as_child
-from framework.launch.gateway import StreamKind, hello_of, keep_alive
 from framework.launch.launcher import END_WHEN_ASKED_S
 from framework.launch.rpc import RpcLink
 from framework.membership.members import Address
 from framework.net.connect import Patience, connect_link
 from framework.wire.extensions import Extension, restore
 from framework.worker.worker import Worker
+from operators.spark.launch.gateway import StreamKind, hello_of, prepare_stream
 
 CONNECT_S_MAX = 30.0
-"""How long the hub may take to answer."""
+"""How long the gateway may take to answer."""
 
 GRACE_S = 2.0
 """How much longer than it has the child may take to end when asked to, before it is killed."""
@@ -51,12 +51,12 @@ class Program(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What one task is told: which process it is, and where the hub is."""
+    """What one task is told: which process it is, and where the gateway is."""
 
     process: int
     attempt: int
     threads: int
-    hub: Address
+    gateway: Address
     secret: bytes = field(repr=False)
 
 
@@ -70,12 +70,12 @@ def run(tickets: Iterator[Ticket], program: Program, registered: dict[str, Exten
 class _Task:
     def __init__(self, ticket: Ticket) -> None:
         self._ticket = ticket
-        self._lines = {line: self._connect(line) for line in StreamKind}
-        life = self._lines[StreamKind.LIFE]
-        self._listener = socket.create_server((life.getsockname()[0], 0), family=life.family, backlog=128)
-        self._life = RpcLink(life)
-        self._held, self._gate = os.pipe()
-        """What the child holds on to: first it is told there who it is, and when that ends, it shall."""
+        self._streams = {kind: self._connect(kind) for kind in StreamKind}
+        control = self._streams.pop(StreamKind.CONTROL)
+        self._listener = socket.create_server((control.getsockname()[0], 0), family=control.family, backlog=128)
+        self._control = RpcLink(control)
+        self._lifeline_read, self._lifeline_write = os.pipe()
+        """The child's lifeline: on it the child is told who it is, and ends once it is closed."""
         self._child = -1
         self._ended = threading.Event()
         self._ending = threading.Lock()
@@ -85,48 +85,47 @@ class _Task:
             self._ticket.process,
             (),
             listener_fd=self._listener.fileno(),
-            lifeline_fd=self._held,
-            report_fd=self._lines[StreamKind.NEWS].fileno(),
-            link_fd=self._lines[StreamKind.LINK].fileno(),
+            lifeline_fd=self._lifeline_read,
+            report_fd=self._streams[StreamKind.STATUS].fileno(),
+            link_fd=self._streams[StreamKind.RPC].fileno(),
         )
         self._child = os.fork()
         if self._child == 0:
-            _be_child(program, self._ticket, spawned, out=self._lines[StreamKind.OUT], err=self._lines[StreamKind.ERR])
+            _be_child(program, self._ticket, spawned, self._streams)
         host, port, *_ = self._listener.getsockname()
-        self._life.send({"pid": self._child, "at": socket.gethostname(), "host": host, "port": port})
-        os.close(self._held)
-        for ours in (self._listener, *(line for kind, line in self._lines.items() if kind is not StreamKind.LIFE)):
+        self._control.send({"pid": self._child, "at": socket.gethostname(), "host": host, "port": port})
+        os.close(self._lifeline_read)
+        for ours in (self._listener, *self._streams.values()):
             ours.close()
-        obeying = threading.Thread(target=self._obey, args=[spawned], name="hub", daemon=True)
+        obeying = threading.Thread(target=self._obey, args=[spawned], name="orders", daemon=True)
         obeying.start()
         code = self._wait()
         with suppress(OSError):
-            self._life.send({"exited": code})
-        self._life.close()
+            self._control.send({"exited": code})
+        self._control.close()
         obeying.join()
         return code
 
-    def _connect(self, line: StreamKind) -> socket.socket:
+    def _connect(self, kind: StreamKind) -> socket.socket:
         ticket = self._ticket
-        hello = hello_of(ticket.process, ticket.attempt, line)
+        hello = hello_of(ticket.process, ticket.attempt, kind)
         patience = Patience(time.monotonic() + CONNECT_S_MAX, lambda: False)
-        connection, _ = connect_link(ticket.hub, hello, ticket.secret, patience)
-        connection.setblocking(True)
-        keep_alive(connection)
+        connection, _ = connect_link(ticket.gateway, hello, ticket.secret, patience)
+        prepare_stream(connection)
         return connection
 
     def _obey(self, spawned: Spawned) -> None:
-        """Do what the hub says, until the child has ended, or the hub has."""
-        with os.fdopen(self._gate, "wb", buffering=0) as gate:
-            while (message := self._life.receive()) is not None:
+        """Do what the driver says, until the child has ended, or the driver has."""
+        with os.fdopen(self._lifeline_write, "wb", buffering=0) as lifeline:
+            while (message := self._control.receive()) is not None:
                 match message:
                     case {"addresses": [*addresses], "server": server}:
                         known = tuple((host, port) for host, port in addresses)
                         told = replace(spawned, addresses=known, server=server).to_text()
                         with suppress(OSError):  # it may have ended already
-                            gate.write(told.encode() + b"\n")
+                            lifeline.write(told.encode() + b"\n")
                     case {"do": "end"}:
-                        gate.close()
+                        lifeline.close()
                     case {"do": "kill"}:
                         self._kill()
         if not self._ended.wait(END_WHEN_ASKED_S + GRACE_S):
@@ -146,14 +145,14 @@ class _Task:
 
 
 def _be_child(
-    program: Program, ticket: Ticket, spawned: Spawned, *, out: socket.socket, err: socket.socket
+    program: Program, ticket: Ticket, spawned: Spawned, streams: Mapping[StreamKind, socket.socket]
 ) -> NoReturn:
     """Run the workers in this process, which has just been forked, and exit. Nothing of the task is unwound."""
     code = 1
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(out.fileno(), 1)
-        os.dup2(err.fileno(), 2)
+        os.dup2(streams[StreamKind.STDOUT].fileno(), 1)
+        os.dup2(streams[StreamKind.STDERR].fileno(), 2)
         _close_all_but(0, 1, 2, spawned.listener_fd, spawned.lifeline_fd, spawned.report_fd, spawned.link_fd)
         sys.stdout, sys.stderr = os.fdopen(1, "w", encoding="utf-8"), os.fdopen(2, "w", encoding="utf-8")
         told = _first_line(spawned.lifeline_fd)
@@ -174,7 +173,7 @@ def _be_child(
 
 
 def _first_line(descriptor: int) -> str:
-    """A line, or nothing if there is none any more; what follows it is not read."""
+    """The next line, or nothing at the end; what follows it is not read."""
     line = bytearray()
     while (octet := os.read(descriptor, 1)) not in (b"", b"\n"):
         line += octet
@@ -182,7 +181,7 @@ def _first_line(descriptor: int) -> str:
 
 
 def _close_all_but(*kept: int) -> None:
-    """Spark's own sockets above all: it must notice when the task's process ends, whatever becomes of this one."""
+    """Close inherited descriptors, above all Spark's sockets: Spark must notice when the task's process ends."""
     for name in os.listdir("/dev/fd"):
         if int(name) not in kept:
             with suppress(OSError):
