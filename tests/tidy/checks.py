@@ -42,7 +42,10 @@ OPERATORS = ("core", "input", "capture")
 TEST_KITS = ("framework.simulation",)
 """Packages that exist to be driven by tests: being imported by a test is enough for them."""
 
-TOP_LEVEL = frozenset({*PACKAGES, "examples", "tests", "docs", "pyproject.toml", "README.md", "Makefile", "LICENSE"})
+TOP_LEVEL = frozenset(
+    {*PACKAGES, "hailer.py", "hailer-stubs", "examples", "tests", "docs"}
+    | {"pyproject.toml", "README.md", "Makefile", "LICENSE"}
+)
 
 MACHINE_PATH = re.compile(r"(?<![\w./])/(?:work|root|home|Users)/\w*")
 UNFINISHED = re.compile(r"\b(?:TO[D]O|FIX[M]E|XX[X])\b")
