@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from framework.errors import ConfigError
 from framework.suggest import hint
+from operators.admin.client import JobClient
+from operators.admin.errors import JobUnreachable
 from operators.broker.client import BrokerClient
-from operators.control.client import Client
-from operators.control.errors import JobUnreachable
 
 OPEN_S = 120.0
 """How long a job that runs may take until it is open: a job of columns compiles its folds at first."""
@@ -46,7 +46,7 @@ def find_endpoint(directory: Path, job: str | None = None) -> JobEndpoint:
     """The job that was started in a directory with `--serve`, the one called `job` if there are several."""
     deadline_s = time.monotonic() + OPEN_S
     while True:
-        client = Client.of(directory, job)  # again each time: it may have ended meanwhile
+        client = JobClient.of(directory, job)  # again each time: it may have ended meanwhile
         try:
             told = client.get("portal")
             break

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from framework.errors import HailerError
+from operators.admin.client import JobClient
+from operators.admin.errors import BadRequest, JobUnreachable
+from operators.admin.run_directory import running_jobs
 from operators.control.cli_parser import Parser
-from operators.control.client import Client
 from operators.control.doctor import examine
-from operators.control.errors import BadRequest, JobUnreachable
 from operators.control.job_control import JobControl
 from operators.control.job_service import STRATEGIES
 from operators.control.render import (
@@ -27,7 +28,6 @@ from operators.control.render import (
     status_page,
     summary_line,
 )
-from operators.control.run_directory import running_jobs
 from operators.job.job_file import JobFileError, load_job
 from routing.migration.plan import Plan
 
@@ -66,7 +66,7 @@ def run(flags: Namespace) -> int:
 
 def status(flags: Namespace) -> int:
     """Print how the job is, once or again and again."""
-    client = Client.of(Path.cwd(), flags.job)
+    client = JobClient.of(Path.cwd(), flags.job)
     while True:
         try:
             answer = client.get("status")
@@ -86,7 +86,7 @@ def status(flags: Namespace) -> int:
 def explain(flags: Namespace) -> int:
     """Print what holds a frontier back."""
     asked = {} if flags.operator is None else {"operator": flags.operator}
-    answer = Client.of(Path.cwd(), flags.job).get("explain", **asked)
+    answer = JobClient.of(Path.cwd(), flags.job).get("explain", **asked)
     print(json.dumps(answer) if flags.json else explain_page(answer))
     return 0
 
@@ -114,13 +114,13 @@ def rebalance(flags: Namespace) -> int:
 
 def cancel(flags: Namespace) -> int:
     """End the plan that is under way."""
-    print(plan_line(Client.of(Path.cwd(), flags.job).post("cancel", {})))
+    print(plan_line(JobClient.of(Path.cwd(), flags.job).post("cancel", {})))
     return 0
 
 
 def scale(flags: Namespace) -> int:
     """Change the number of processes."""
-    client = Client.of(Path.cwd(), flags.job)
+    client = JobClient.of(Path.cwd(), flags.job)
     answer = client.post("scale", {"processes": flags.processes, "dry_run": flags.dry_run})
     if not answer["begun"]:
         print(change_line(answer))
@@ -130,14 +130,14 @@ def scale(flags: Namespace) -> int:
 
 def leave(flags: Namespace) -> int:
     """Let a worker go."""
-    client = Client.of(Path.cwd(), flags.job)
+    client = JobClient.of(Path.cwd(), flags.job)
     client.post("leave", {"worker": flags.worker})
     return _see_through(client)
 
 
 def finish(flags: Namespace) -> int:
     """End the inputs of a job that others feed."""
-    client = Client.of(Path.cwd(), flags.job)
+    client = JobClient.of(Path.cwd(), flags.job)
     client.post("finish", {})
     print(f"{client.name} takes nothing more, and ends when what came out has been read")
     return 0
@@ -154,7 +154,7 @@ def doctor(flags: Namespace) -> int:
 
 def _carry_out(flags: Namespace, action: str, arguments: dict[str, Any]) -> int:
     """Have a plan made and, unless it is only to be shown, wait for its end. Ctrl-C ends it after the current step."""
-    client = Client.of(Path.cwd(), flags.job)
+    client = JobClient.of(Path.cwd(), flags.job)
     options = {"strategy": flags.strategy, "gap_s": flags.gap, "dry_run": flags.dry_run}
     answer = client.post(action, {**arguments, **options})
     if flags.dry_run:
@@ -179,7 +179,7 @@ def _carry_out(flags: Namespace, action: str, arguments: dict[str, Any]) -> int:
     return 1 if state["failure"] or state["cancelled"] else 0
 
 
-def _see_through(client: Client) -> int:
+def _see_through(client: JobClient) -> int:
     """Show how processes join and leave until they have. It goes on by itself if nobody watches."""
     told, line = 0, ""
     while True:

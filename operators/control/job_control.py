@@ -19,12 +19,12 @@ from framework.launch.signals import Stop
 from framework.membership.members import WorkerId
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
-from operators.control.admin import Admin
-from operators.control.errors import BadRequest, RunDirectoryUnusable
+from operators.admin.errors import BadRequest, RunDirectoryUnusable
+from operators.admin.run_directory import claim
+from operators.admin.server import AdminServer
 from operators.control.job_service import JobService
 from operators.control.plan_driver import PlanDriver
 from operators.control.rescale_watch import RescaleWatch, check_may_leave, check_rescalable, share
-from operators.control.run_directory import claim
 from operators.control.terminal import Terminal, columns, progress_line
 from operators.control.worker_status import Meter, explain, pulse, status
 from operators.job.flow import Flow
@@ -147,7 +147,7 @@ class JobControl:
             return
         stack.callback(claimed.release)
         overseer.job = claimed.name
-        admin = Admin(
+        admin = AdminServer(
             claimed.token,
             reads={
                 "status": overseer.status,

@@ -19,7 +19,7 @@ from framework.launch.control_protocol import Processes
 from framework.launch.rpc import NoAnswer
 from framework.membership.members import WorkerId
 from framework.suggest import hint
-from operators.control.errors import BadRequest, JobUnreachable
+from operators.admin.errors import BadRequest, JobUnreachable
 from operators.control.outcome import NOTHING, Outcome
 from operators.control.scaling import Change, Scaling, change_to
 from operators.control.summary import bin_rows, least_blockers, least_frontier, operator_rows

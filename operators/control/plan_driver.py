@@ -12,7 +12,7 @@ from framework.progress.explain import scopes_of
 from framework.progress.location import Source
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
-from operators.control.errors import BadRequest
+from operators.admin.errors import BadRequest
 from operators.control.plan_execution import PlanExecution, Seen
 from operators.job.flow import Flow
 from routing.migration.plan import Plan

@@ -7,7 +7,7 @@ from typing import Any
 
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
-from operators.control.errors import BadRequest
+from operators.admin.errors import BadRequest
 from operators.control.plan_driver import fed_at, seen_on
 from operators.control.plan_execution import Seen, Stall
 from operators.job.flow import Flow

@@ -18,7 +18,7 @@ from typing import Any
 from framework.errors import HailerError
 from framework.launch.control_protocol import Supervised
 from framework.membership.members import WorkerId
-from operators.control.errors import BadRequest, JobUnreachable
+from operators.admin.errors import BadRequest, JobUnreachable
 from operators.control.worker_rpc import WorkerRpc
 
 PATIENCE_S = 30.0

@@ -1,21 +1,15 @@
-"""The flags by which a program's processes run on Spark. Spark itself is not loaded here."""
+"""The flags by which a program's processes run on Spark, which is loaded only if they do."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from framework.errors import ConfigError
 
-
-@dataclass(frozen=True, slots=True)
-class SparkOptions:
-    """What the flags say of the Spark application."""
-
-    master: str | None = None
-    conf: tuple[tuple[str, str], ...] = ()
-    py_files: tuple[Path, ...] = ()
+if TYPE_CHECKING:
+    from operators.spark.launch.session import SparkOptions
 
 
 def add_spark_flags(parser: argparse.ArgumentParser) -> None:
@@ -54,4 +48,6 @@ def options_from_flags(flags: argparse.Namespace) -> SparkOptions | None:
     for path in paths:
         if not path.exists():
             raise ConfigError(f"--py-files: there is no file {path}")
+    from operators.spark.launch.session import SparkOptions
+
     return SparkOptions(flags.master, tuple((key, value) for key, value in conf), paths)

@@ -8,7 +8,7 @@ from typing import Any
 from framework.launch.control_protocol import Processes, Supervised
 from framework.launch.rpc import NoAnswer, RequestFailed
 from framework.membership.members import WorkerId
-from operators.control.errors import BadRequest
+from operators.admin.errors import BadRequest
 
 WITHIN_S = 2.0
 """How long a worker has to get to its next step."""

@@ -20,7 +20,7 @@ from framework.progress.order import Time
 from framework.progress.subgraph import Child, Subgraph
 from framework.suggest import hint
 from framework.worker.worker import Worker
-from operators.control.errors import BadRequest
+from operators.admin.errors import BadRequest
 from operators.control.times import to_json
 from routing.registry import operators_on
 

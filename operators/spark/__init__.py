@@ -7,9 +7,8 @@ lines.writeStream.format("hailer").option("input", "lines").start()
 counts = spark.readStream.format("hailer").option("output", "counts").load()
 """
 
-from operators.control.spark_flags import SparkOptions
 from operators.spark.job_on_spark import JobOnSpark
-from operators.spark.launch.session import open_session
+from operators.spark.launch.session import SparkOptions, open_session
 from operators.spark.source import HailerSource, register
 
 __all__ = ["HailerSource", "JobOnSpark", "SparkOptions", "open_session", "register"]

@@ -18,9 +18,9 @@ from framework.errors import ConfigError, HailerError, JobStopped
 from framework.launch.config import Config
 from framework.launch.signals import Stop
 from framework.launch.supervisor import supervise
+from operators.admin.errors import JobUnreachable
 from operators.broker.endpoint import find_endpoint
 from operators.broker.errors import JobLost, RequestRefused
-from operators.control.errors import JobUnreachable
 from operators.control.job_control import JobControl
 from operators.control.job_service import JobService
 from operators.control.outcome import Outcome

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from framework.errors import HailerError
+from operators.admin.client import JobClient
 from operators.control import cli
-from operators.control.client import Client
 from tests.processes import Ended, end, run, start
 
 HAILER = str(Path(sys.executable).with_name("hailer"))
@@ -148,7 +148,7 @@ def say(folder: Path, *arguments: str) -> Ended:
 
 def status(folder: Path) -> dict[str, Any]:
     """How the job is."""
-    return Client.of(folder, None).get("status")
+    return JobClient.of(folder, None).get("status")
 
 
 def wait_for_status(folder: Path, condition: Callable[[dict[str, Any]], object]) -> dict[str, Any]:

@@ -15,9 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.launch.supervisor import ProcessesFailed
-from operators.control.spark_flags import SparkOptions
 from operators.spark import JobOnSpark
-from operators.spark.launch.session import open_session
+from operators.spark.launch.session import SparkOptions, open_session
 from tests.process.jobs import wait_until
 from tests.process.test_scale import is_alive
 from tests.processes import free_ports

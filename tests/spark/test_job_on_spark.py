@@ -15,10 +15,9 @@ from framework.launch.supervisor import ProcessesFailed
 from operators import Flow, Job
 from operators.control.errors import ChangeFailed
 from operators.control.run_job import JobProgram
-from operators.control.spark_flags import SparkOptions
 from operators.job.job_file import load_job
 from operators.spark import JobOnSpark
-from operators.spark.launch.session import open_session
+from operators.spark.launch.session import SparkOptions, open_session
 from operators.spark.settings import PARALLELISM, RENAMING, SMALL_BATCHES
 from tests.process.jobs import wait_until
 from tests.process.test_scale import is_alive

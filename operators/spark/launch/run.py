@@ -7,9 +7,8 @@ import sys
 from framework.launch.config import Config
 from framework.launch.control_protocol import ControlPlane
 from framework.launch.execute import supervise_from_args
-from operators.control.spark_flags import SparkOptions
 from operators.spark.launch.launcher import SparkLauncher
-from operators.spark.launch.session import SparkUnusable, open_session
+from operators.spark.launch.session import SparkOptions, SparkUnusable, open_session
 from operators.spark.launch.task import Program
 
 

@@ -12,10 +12,11 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from framework.errors import WorldError
-from operators.control.spark_flags import SparkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +27,15 @@ SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"
 LOG_LEVEL = "spark.log.level"
 LOG_LINES_MAX = 20
 LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """What a Spark application is opened with, as for `spark-submit`."""
+
+    master: str | None = None
+    conf: tuple[tuple[str, str], ...] = ()
+    py_files: tuple[Path, ...] = ()
 
 
 class SparkUnusable(WorldError):

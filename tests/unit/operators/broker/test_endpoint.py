@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from framework.errors import UserError, WorldError
+from operators.admin.errors import BadRequest, JobUnreachable, NoSuchJob
+from operators.admin.run_directory import Claim, claim
+from operators.admin.server import AdminServer
 from operators.broker import endpoint
 from operators.broker.endpoint import find_endpoint
-from operators.control.admin import Admin
-from operators.control.errors import BadRequest, JobUnreachable, NoSuchJob
-from operators.control.run_directory import Claim, claim
 
 OPEN = {"run": "1", "host": "127.0.0.1", "port": 1, "secret": "00", "inputs": {"lines": None}, "outputs": {}}
 
@@ -28,7 +28,7 @@ def answering(folder: Path, answer: Callable[[int, Claim], dict[str, Any]]) -> I
         asked[0] += 1
         return answer(asked[0] - 1, taken)
 
-    admin = Admin(taken.token, reads={"portal": portal}, actions={})
+    admin = AdminServer(taken.token, reads={"portal": portal}, actions={})
     taken.publish(host="127.0.0.1", port=admin.port, started_s=0)
     try:
         yield asked

@@ -14,7 +14,7 @@ from framework.launch.execute import execute
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 from operators import ControlInput, Flow, Job
-from operators.control.errors import BadRequest
+from operators.admin.errors import BadRequest
 from operators.control.plan_driver import PlanDriver
 from operators.job.run_loop import drive, feed_from
 from routing.bins import BinId

@@ -9,8 +9,8 @@ import pytest
 from framework.launch.execute import execute
 from framework.worker.worker import Worker
 from operators import Input, Probe
+from operators.admin.errors import BadRequest
 from operators.control import worker_status
-from operators.control.errors import BadRequest
 
 
 def build(worker: Worker) -> tuple[Input[int], Probe]:

@@ -11,8 +11,8 @@ import pytest
 
 from framework.errors import ConfigError
 from framework.launch.config import add_flags
-from operators.control.spark_flags import SparkOptions, add_spark_flags, options_from_flags
-from operators.spark.launch.session import _settings
+from operators.control.spark_flags import add_spark_flags, options_from_flags
+from operators.spark.launch.session import SparkOptions, _settings
 
 QUIET = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from framework.suggest import hint
-from operators.control.errors import NoSuchJob, RunDirectoryUnusable
+from operators.admin.errors import NoSuchJob, RunDirectoryUnusable
 
 FOLDER = ".hailer"
 NAMESAKES_MAX = 100

@@ -1,4 +1,4 @@
-"""What the `hailer` command calls a running job with."""
+"""Calls a running job's admin endpoint, for the `hailer` command and whoever feeds or reads the job."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from operators.control.errors import BadRequest, JobUnreachable
-from operators.control.run_directory import find_job
+from operators.admin.errors import BadRequest, JobUnreachable
+from operators.admin.run_directory import find_job
 
 TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class JobClient:
     """A running job, from outside."""
 
     name: str
@@ -26,10 +26,10 @@ class Client:
     token: str
 
     @staticmethod
-    def of(directory: Path, job: str | None) -> Client:
+    def of(directory: Path, job: str | None) -> JobClient:
         """The job that runs in a directory."""
         found, token = find_job(directory, job)
-        return Client(found.name, found.host, found.port, token)
+        return JobClient(found.name, found.host, found.port, token)
 
     def get(self, name: str, **arguments: str) -> dict[str, Any]:
         """Ask."""

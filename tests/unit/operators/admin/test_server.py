@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from framework.errors import UserError, WorldError
-from operators.control.admin import BODY_BYTES_MAX, CONNECTIONS_MAX, Admin
-from operators.control.client import Client
-from operators.control.errors import BadRequest, JobUnreachable
-from operators.control.run_directory import claim
+from operators.admin.client import JobClient
+from operators.admin.errors import BadRequest, JobUnreachable
+from operators.admin.run_directory import claim
+from operators.admin.server import BODY_BYTES_MAX, CONNECTIONS_MAX, AdminServer
 
 TOKEN = "a-token"
 
@@ -37,15 +37,17 @@ def stumble(arguments: Mapping[str, Any]) -> Any:
 
 
 @pytest.fixture
-def admin() -> Iterator[Admin]:
-    served = Admin(
+def admin() -> Iterator[AdminServer]:
+    served = AdminServer(
         TOKEN, reads={"echo": echo, "fail": fail, "stumble": stumble}, actions={"echo": echo, "refuse": refuse}
     )
     yield served
     served.close()
 
 
-def call(admin: Admin, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, Any]]:
+def call(
+    admin: AdminServer, method: str, path: str, body: bytes | None = None, **headers: str
+) -> tuple[int, dict[str, Any]]:
     connection = HTTPConnection("127.0.0.1", admin.port, timeout=10)
     try:
         connection.request(method, path, body, {"Authorization": f"Bearer {TOKEN}", **headers})
@@ -56,7 +58,7 @@ def call(admin: Admin, method: str, path: str, body: bytes | None = None, **head
         connection.close()
 
 
-def test_questions_and_actions_are_answered(admin: Admin):
+def test_questions_and_actions_are_answered(admin: AdminServer):
     assert call(admin, "GET", "/echo?operator=a%20b") == (200, {"given": {"operator": "a b"}})
     assert call(admin, "POST", "/echo", b'{"bins": [1]}') == (200, {"given": {"bins": [1]}})
 
@@ -85,14 +87,14 @@ def test_questions_and_actions_are_answered(admin: Admin):
     ],
 )
 def test_what_is_refused(
-    admin: Admin, method: str, path: str, body: bytes | None, headers: dict[str, str], status: int, said: str
+    admin: AdminServer, method: str, path: str, body: bytes | None, headers: dict[str, str], status: int, said: str
 ):
     code, answer = call(admin, method, path, body, **headers)
     assert code == status
     assert said in answer["error"]
 
 
-def test_garbage_and_idlers_do_no_harm(admin: Admin):
+def test_garbage_and_idlers_do_no_harm(admin: AdminServer):
     idle = [socket.create_connection(("127.0.0.1", admin.port)) for _ in range(CONNECTIONS_MAX + 5)]
     assert idle[-1].recv(1) == b""  # one too many: closed at once
     for connection in idle:
@@ -107,12 +109,12 @@ def test_garbage_and_idlers_do_no_harm(admin: Admin):
     raise AssertionError("the endpoint did not recover")
 
 
-def test_the_client_finds_a_job_and_tells_its_errors_apart(admin: Admin, tmp_path: Path):
+def test_the_client_finds_a_job_and_tells_its_errors_apart(admin: AdminServer, tmp_path: Path):
     claimed = claim(tmp_path, "words")
     claimed.publish(host=admin.host, port=admin.port, started_s=0.0)
     with pytest.raises(BadRequest, match="token is missing or wrong"):
-        Client.of(tmp_path, None).get("echo")
-    client = Client("words", admin.host, admin.port, TOKEN)
+        JobClient.of(tmp_path, None).get("echo")
+    client = JobClient("words", admin.host, admin.port, TOKEN)
     assert client.get("echo", operator="x") == {"given": {"operator": "x"}}
     with pytest.raises(BadRequest, match="there is no bin 300"):
         client.post("refuse", {})

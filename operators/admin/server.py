@@ -1,7 +1,7 @@
 """The admin endpoint of a job: JSON over HTTP, on the loopback interface, for who holds the job's token.
 
 `GET /NAME?key=value` asks and `POST /NAME` with a JSON object does; both answer with a JSON object, and errors are
-`{"error": "what is wrong and what to do"}`. What there is to ask is the overseer's to say
+`{"error": "what is wrong and what to do"}`. What can be asked is the job service's to say
 (`operators.control.job_service`).
 """
 
@@ -26,7 +26,7 @@ CONNECTIONS_MAX = 32
 Request = Callable[[Mapping[str, Any]], Any]
 
 
-class Admin:
+class AdminServer:
     """Serves requests until it is closed."""
 
     def __init__(

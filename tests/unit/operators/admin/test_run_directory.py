@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from operators.control.errors import NoSuchJob, RunDirectoryUnusable
-from operators.control.run_directory import FOLDER, RunningJob, birth, claim, find_job, running_jobs
+from operators.admin.errors import NoSuchJob, RunDirectoryUnusable
+from operators.admin.run_directory import FOLDER, RunningJob, birth, claim, find_job, running_jobs
 
 
 def start(directory: Path, name: str, port: int = 1) -> str:
