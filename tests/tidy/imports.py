@@ -1,25 +1,41 @@
-"""The rules of the house, each a function from the source to the places that break it.
+"""What may import what: layers, rooms, pure modules, serializers; and what nothing imports.
 
-A check returns one line per violation, `file:line: what is wrong and what to do`; an empty list is a pass.
+A check is a function from the source to the places that break it: one line per violation,
+`file:line: what is wrong and what to do`; an empty list is a pass.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 import tomllib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatch
 from pathlib import Path
 
-from tests.tidy.source import PACKAGES, Module, Source
+from tests.tidy.source import FRONT_DOOR, PACKAGES, Module, Source
 
-LAYERS = (*PACKAGES, "examples", "tests")
+LAYERS = (*PACKAGES, FRONT_DOOR, "examples", "tests")
 """Each may import from those before it."""
 
-PURE = ("framework.progress", "framework.wire")
-"""Packages whose decisions are made from arguments alone."""
+ROOMS = {
+    "framework": {
+        "errors": "",
+        "suggest": "",
+        "membership.members": "",
+        "events": "progress membership.members",
+        "progress": "errors events membership.members",
+        "wire": "errors progress membership.members",
+        "dataflow": "errors progress wire membership.members",
+    },
+    "operators": {},
+}
+"""Which rooms each room may import from, beside itself. What is imported for its type only does not count."""
+
+PURE = {
+    "framework.progress": "all",
+    "framework.wire": "all",
+}
+"""Modules that decide from arguments alone, by package."""
 
 IMPURE = frozenset(
     "asyncio concurrent fcntl http logging mmap multiprocessing os pathlib queue random sched secrets select selectors "
@@ -33,26 +49,15 @@ SERIALIZER = ("msgpack", "framework/wire/codec.py")
 
 UNSAFE_SERIALIZERS = frozenset("cloudpickle dill joblib jsonpickle marshal pickle shelve".split())
 
-OWN_FRONTS = ("operators.spark",)
-"""Packages that users import by themselves: not every job is to load what they need."""
-
-OPERATORS = ("core", "input", "capture")
-"""The rooms of `operators` in which every file is an operator."""
+OWN_FRONTS = (FRONT_DOOR, "operators.spark")
+"""What users import by itself: not every job is to load what it needs."""
 
 TEST_KITS = ("framework.simulation",)
 """Packages that exist to be driven by tests: being imported by a test is enough for them."""
 
-TOP_LEVEL = frozenset(
-    {*PACKAGES, "hailer.py", "hailer-stubs", "examples", "tests", "docs"}
-    | {"pyproject.toml", "README.md", "Makefile", "LICENSE"}
-)
-
-MACHINE_PATH = re.compile(r"(?<![\w./])/(?:work|root|home|Users)/\w*")
-UNFINISHED = re.compile(r"\b(?:TO[D]O|FIX[M]E|XX[X])\b")
-
 
 def imports_against_the_layers(source: Source) -> list[str]:
-    """Imports point one way: framework ← routing ← operators ← examples."""
+    """Imports point one way: framework ← routing ← operators ← hailer ← examples."""
     return [
         f"{module.where}:{imported.line}: {top} must not import from {imported.top} ({imported.target})"
         for module in source.modules.values()
@@ -62,32 +67,78 @@ def imports_against_the_layers(source: Source) -> list[str]:
     ]
 
 
-def impure_imports(source: Source) -> list[str]:
-    """Pure packages reach no I/O, clock, thread or random generator, themselves or through what they import."""
+def imports_against_the_rooms(source: Source) -> list[str]:
+    """Within a package, a room imports from the rooms that `ROOMS` lists for it."""
     problems = []
-    chains: dict[str, str] = {module.name: module.where for module in source.within(*PURE)}
+    for package, rooms in ROOMS.items():
+        for module in source.within(package):
+            if module.name == package:
+                continue
+            room = _room(module.name, package, rooms)
+            if room is None:
+                problems.append(f"{module.where}:1: belongs to no room; say in ROOMS what it may import")
+                continue
+            allowed = [f"{package}.{each}" for each in (room, *rooms[room].split())]
+            for imported in module.imports:
+                reached = source.resolve(imported.target)
+                if reached is None or imported.typing_only or imported.top != package or _within(reached.name, allowed):
+                    continue
+                problems.append(
+                    f"{module.where}:{imported.line}: {package}.{room} must not import from {reached.name}; "
+                    f"it may from {rooms[room] or 'no other room'}"
+                )
+    return problems
+
+
+def impure_imports(source: Source) -> list[str]:
+    """Pure modules reach no I/O, clock, thread or random generator, themselves or through what they import."""
+    problems = []
+    chains = {module.name: module.where for module in source.shipped if is_protected(module)}
     waiting = deque(chains)
     while waiting:
         module = source.modules[waiting.popleft()]
         chain = chains[module.name]
-        for imported in module.imports:
-            if imported.typing_only:
-                continue
-            reached = source.resolve(imported.target)
-            if reached is not None and reached.name not in chains:
+        for reached in _reached_at_run_time(source, module):
+            if reached.name not in chains:
                 chains[reached.name] = f"{chain} -> {reached.where}"
                 waiting.append(reached.name)
-            elif imported.top in IMPURE and imported.target not in IMPURE_EXCEPT:
-                problems.append(
-                    f"{module.where}:{imported.line}: a pure module must not import {imported.target}; "
-                    f"take what it gives as an argument (reached from {chain})"
-                )
         problems += [
-            f"{module.where}:{node.lineno}: a pure module must not call {node.func.id}() (reached from {chain})"
-            for node in ast.walk(module.tree)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IMPURE_BUILTINS
+            f"{module.where}:{line}: a pure module must not {act}; take what it gives as an argument "
+            f"(reached from {chain})"
+            for line, act in _impurities(source, module)
         ]
     return problems
+
+
+def unprotected_pure_modules(source: Source) -> list[str]:
+    """Each module that is pure is listed as such, so that it stays so; a package's front need not be."""
+    importers: dict[str, list[str]] = {}
+    for module in source.shipped:
+        for reached in _reached_at_run_time(source, module):
+            importers.setdefault(reached.name, []).append(module.name)
+    waiting = deque(module.name for module in source.shipped if _impurities(source, module))
+    impure = set(waiting)
+    while waiting:
+        new = set(importers.get(waiting.popleft(), ())) - impure
+        impure |= new
+        waiting.extend(new)
+    return [
+        f"{module.where}:1: is pure; list it in PURE, so that it stays so"
+        for module in source.shipped
+        if module.name not in impure and not module.is_front and not is_protected(module)
+    ]
+
+
+def is_protected(module: Module) -> bool:
+    """Whether `PURE` says that a module is pure: "all", "all but these", or "these" of its package."""
+    stem = "__init__" if module.is_front else module.name.rpartition(".")[2]
+    match PURE.get(module.package, "").split():
+        case ["all"]:
+            return True
+        case ["all", "but", *others]:
+            return stem not in others
+        case names:
+            return stem in names
 
 
 def unimported_modules(source: Source) -> list[str]:
@@ -122,41 +173,6 @@ def other_serializers(source: Source) -> list[str]:
     return problems
 
 
-def strangers_at_the_top(root: Path) -> list[str]:
-    """The top level holds only what everyone must find there, dot-files, and what git ignores."""
-    ignore_file = root / ".gitignore"
-    ignored = [line.strip("/") for line in ignore_file.read_text().split()] if ignore_file.exists() else []
-    return [
-        f"{path.name}: does not belong at the top level; find it a room below"
-        for path in sorted(root.iterdir())
-        if path.name not in TOP_LEVEL
-        and not path.name.startswith(".")
-        and not any(fnmatch(path.name, pattern) for pattern in ignored)
-    ]
-
-
-def unfinished_operators(source: Source) -> list[str]:
-    """Every file in these rooms of `operators` has a docstring, is used by a test, and is named in `docs/reference`."""
-    used = {name.lower() for module in source.within("tests") for name in _names_used(module)}
-    pages = [*source.root.glob("docs/reference*.md"), *source.root.glob("docs/reference/**/*.md")]
-    documented = "\n".join(page.read_text(encoding="utf-8") for page in pages)
-    problems = []
-    for module in source.within("operators"):
-        stem = module.path.stem
-        if (
-            stem.startswith("_")
-            or module.path.parent.relative_to(source.root / "operators").as_posix() not in OPERATORS
-        ):
-            continue
-        if not ast.get_docstring(module.tree):
-            problems.append(f"{module.where}:1: has no docstring; say what the operator does, with an example")
-        if not any(name == stem or name.startswith(f"{stem}_") for name in used):
-            problems.append(f"{module.where}:1: no test uses `{stem}`")
-        if not re.search(rf"`[^`\n]*\b{stem}\b", documented, re.IGNORECASE):
-            problems.append(f"{module.where}:1: docs/reference does not mention `{stem}`")
-    return problems
-
-
 def logic_in_package_fronts(source: Source) -> list[str]:
     """An `__init__.py` holds a docstring, imports, `__all__` and such; and every package has one."""
     modules = source.within(*PACKAGES)
@@ -169,24 +185,43 @@ def logic_in_package_fronts(source: Source) -> list[str]:
     logic = [
         f"{module.where}:{node.lineno}: an __init__.py holds re-exports only; give this a module of its own"
         for module in modules
-        if module.path.name == "__init__.py"
+        if module.is_front
         for node in module.tree.body
         if not _is_re_export(node)
     ]
     return missing + logic
 
 
-def stray_text(root: Path) -> list[str]:
-    """No file names a path of one machine, or marks work as left undone."""
-    problems = []
-    for path in _text_files(root):
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            where = f"{path.relative_to(root)}:{number}"
-            if found := MACHINE_PATH.search(line):
-                problems.append(f"{where}: {found[0]} exists on one machine only")
-            if found := UNFINISHED.search(line):
-                problems.append(f"{where}: {found[0]}: do it, or open an issue")
-    return problems
+def _room(name: str, package: str, rooms: Iterable[str]) -> str | None:
+    """The innermost room that a module is in."""
+    return max((room for room in rooms if _within(name, [f"{package}.{room}"])), key=len, default=None)
+
+
+def _within(name: str, packages: Iterable[str]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+def _reached_at_run_time(source: Source, module: Module) -> Iterator[Module]:
+    for imported in module.imports:
+        reached = source.resolve(imported.target)
+        if reached is not None and not imported.typing_only:
+            yield reached
+
+
+def _impurities(source: Source, module: Module) -> list[tuple[int, str]]:
+    """The lines at which a module itself reaches for the world, and what it does there."""
+    imports = [
+        (imported.line, f"import {imported.target}")
+        for imported in module.imports
+        if imported.top in IMPURE and imported.target not in IMPURE_EXCEPT and not imported.typing_only
+        if source.resolve(imported.target) is None
+    ]
+    calls = [
+        (node.lineno, f"call {node.func.id}()")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in IMPURE_BUILTINS
+    ]
+    return imports + calls
 
 
 def _is_front(module: Module) -> bool:
@@ -228,15 +263,6 @@ def _reached_by_tests(source: Source) -> list[Module]:
     return [source.modules[name] for name in names]
 
 
-def _names_used(module: Module) -> Iterator[str]:
-    for node in ast.walk(module.tree):
-        match node:
-            case ast.Name(id=name) | ast.Attribute(attr=name):
-                yield name
-    for imported in module.imports:
-        yield from imported.target.split(".")
-
-
 def _is_re_export(node: ast.stmt) -> bool:
     match node:
         case ast.Import() | ast.ImportFrom():
@@ -246,14 +272,3 @@ def _is_re_export(node: ast.stmt) -> bool:
         case ast.Assign(targets=[ast.Name(id="__all__" | "__version__" | "__tracebackhide__")]):
             return True
     return False
-
-
-def _text_files(root: Path) -> Iterator[Path]:
-    suffixes = {".py", ".md", ".toml", ".sh", ".txt", ".html", ".js", ".css", ".yml", ".yaml"}
-    for top in sorted(root.iterdir()):
-        if top.is_file() and (top.suffix in suffixes or top.name in {"Makefile", ".gitignore"}):
-            yield top
-        elif top.name == ".ci":
-            yield from sorted(path for path in top.rglob("*") if path.is_file())
-        elif top.is_dir() and not top.name.startswith("."):
-            yield from sorted(path for path in top.rglob("*") if path.is_file() and path.suffix in suffixes)
