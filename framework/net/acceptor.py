@@ -1,7 +1,7 @@
 """Lets links in: one thread per process that listens, and takes strangers through the handshake.
 
-Handshakes are non-blocking, each with a deadline, and so many at once and no more: whatever comes in, the workers go on
-undisturbed. Who fails is cut off with one line in the log.
+Handshakes are non-blocking, each with a deadline, and their number is bounded: whatever comes in, the workers go on
+undisturbed. A stranger that fails is cut off with one line in the log.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
+from typing import Generic
 
 from framework.net.rationed_log import RationedLog
 from framework.net.waker import Waker
-from framework.wire.handshake import NONCE_BYTES, Accepted, Hello, Rejected, ServerHandshake
+from framework.wire.handshake import NONCE_BYTES, Accepted, P, Rejected, ServerHandshake
 
 HANDSHAKE_TIMEOUT_S = 5.0
 STRANGERS_MAX = 64
@@ -31,37 +32,39 @@ _log = logging.getLogger("hailer.net")
 
 
 @dataclass(slots=True, eq=False)
-class _Stranger:
+class _Stranger(Generic[P]):
     """A connection that has not passed the handshake."""
 
     connection: socket.socket
     address: str
-    handshake: ServerHandshake
+    handshake: ServerHandshake[P]
     deadline_s: float
 
 
-class Acceptor:
-    """Owns the listening socket from `start` to `close`."""
+class Acceptor(Generic[P]):
+    """Owns the listening socket from `start` to `close`. Serves connections of some purposes and refuses others."""
 
     def __init__(
         self,
         listener: socket.socket,
         secret: bytes,
         *,
-        admit: Callable[[Hello], str | None],
-        deliver: Callable[[Hello, socket.socket], None],
+        serves: tuple[type[P], ...],
+        admit: Callable[[P], str | None],
+        deliver: Callable[[P, socket.socket], None],
         timeout_s: float = HANDSHAKE_TIMEOUT_S,
     ) -> None:
         self.rejections: deque[str] = deque(maxlen=8)
         """The last strangers that were cut off, and why."""
         self._listener = listener
         self._secret = secret
+        self._serves = serves
         self._admit = admit
         self._deliver = deliver
         self._timeout_s = timeout_s
         self._selector = selectors.DefaultSelector()
         self._waker = Waker(self._selector)
-        self._strangers: dict[socket.socket, _Stranger] = {}
+        self._strangers: dict[socket.socket, _Stranger[P]] = {}
         self._resume_s: float | None = None
         self._ration = RationedLog(_log)
         self._stopping = False
@@ -120,12 +123,12 @@ class Acceptor:
                 oldest = next(iter(self._strangers.values()))
                 self._cut(oldest, f"{STRANGERS_MAX} others wait too, and it was the first")
             connection.setblocking(False)
-            handshake = ServerHandshake(self._secret, secrets.token_bytes(NONCE_BYTES), self._admit)
+            handshake = ServerHandshake(self._secret, secrets.token_bytes(NONCE_BYTES), self._serves, self._admit)
             name = f"{address[0]}:{address[1]}"
             self._strangers[connection] = _Stranger(connection, name, handshake, now_s + self._timeout_s)
             self._selector.register(connection, selectors.EVENT_READ, connection)
 
-    def _converse(self, stranger: _Stranger) -> None:
+    def _converse(self, stranger: _Stranger[P]) -> None:
         try:
             data = stranger.connection.recv(READ_BYTES)
             if not data:
@@ -142,9 +145,9 @@ class Acceptor:
             self._cut(stranger, f"its connection failed: {error.strerror or error}")
             return
         match outcome:
-            case Accepted(hello):
+            case Accepted(purpose):
                 self._forget(stranger)
-                self._deliver(hello, stranger.connection)
+                self._deliver(purpose, stranger.connection)
             case Rejected(reason):
                 self._cut(stranger, reason)
 
@@ -157,11 +160,11 @@ class Acceptor:
                 return
             self._cut(stranger, f"its handshake took more than {self._timeout_s:g} s")
 
-    def _forget(self, stranger: _Stranger) -> None:
+    def _forget(self, stranger: _Stranger[P]) -> None:
         del self._strangers[stranger.connection]
         self._selector.unregister(stranger.connection)
 
-    def _cut(self, stranger: _Stranger, reason: str) -> None:
+    def _cut(self, stranger: _Stranger[P], reason: str) -> None:
         self._forget(stranger)
         stranger.connection.close()
         self.rejections.append(f"{stranger.address}: {reason}")

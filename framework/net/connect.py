@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 from framework.errors import JobStopped
 from framework.membership.members import Address
-from framework.wire.handshake import NONCE_BYTES, ClientHandshake, Hello
+from framework.wire.handshake import NONCE_BYTES, ClientHandshake
+from framework.wire.purpose import Purpose
 
 STOP_POLL_S = 0.1
 READ_BYTES = 65_536
@@ -44,7 +45,7 @@ class Patience:
         return min(left, STOP_POLL_S)
 
 
-def connect_link(address: Address, hello: Hello, secret: bytes, patience: Patience) -> tuple[socket.socket, bytes]:
+def connect_link(address: Address, purpose: Purpose, secret: bytes, patience: Patience) -> tuple[socket.socket, bytes]:
     """A connection that is welcome, and what came on it with the welcome."""
     family, kind, protocol, _, target = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
     connection = socket.socket(family, kind, protocol)
@@ -52,7 +53,7 @@ def connect_link(address: Address, hello: Hello, secret: bytes, patience: Patien
         connection.setblocking(False)
         with selectors.DefaultSelector() as selector:
             _connect(connection, target, selector, patience)
-            return connection, _shake_hands(connection, hello, secret, selector, patience)
+            return connection, _shake_hands(connection, purpose, secret, selector, patience)
     except BaseException:
         connection.close()
         raise
@@ -74,9 +75,9 @@ def _connect(connection: socket.socket, target: object, selector: selectors.Base
 
 
 def _shake_hands(
-    connection: socket.socket, hello: Hello, secret: bytes, selector: selectors.BaseSelector, patience: Patience
+    connection: socket.socket, purpose: Purpose, secret: bytes, selector: selectors.BaseSelector, patience: Patience
 ) -> bytes:
-    handshake = ClientHandshake(secret, secrets.token_bytes(NONCE_BYTES), hello)
+    handshake = ClientHandshake(secret, secrets.token_bytes(NONCE_BYTES), purpose)
     connection.sendall(handshake.opening)
     selector.register(connection, selectors.EVENT_READ)
     while True:
@@ -85,8 +86,8 @@ def _shake_hands(
         data = connection.recv(READ_BYTES)
         if not data:
             raise ConnectionResetError(errno.ECONNRESET, "it hung up during the handshake")
-        reply, joined = handshake.receive(data)
-        if joined is not None:
-            return joined.leftover
+        reply, welcomed = handshake.receive(data)
+        if welcomed is not None:
+            return welcomed.leftover
         if reply:
             connection.sendall(reply)

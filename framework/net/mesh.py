@@ -29,7 +29,7 @@ from framework.net.connect import STOP_POLL_S, Patience, connect_link
 from framework.net.endpoint import Endpoint, link_threads
 from framework.net.secret import SECRET_VARIABLE
 from framework.wire.admission import Admission
-from framework.wire.handshake import Hello
+from framework.wire.purpose import JoinerLink, WorkerLink
 
 ANNOUNCE_AFTER_S = 2.0
 BACKLOG = 128
@@ -46,7 +46,6 @@ def start_mesh(
     addresses: Sequence[Address],
     secret: bytes,
     *,
-    generation: int = 0,
     listener: socket.socket | None = None,
     joinable: bool = False,
     timeout_s: float = 30.0,
@@ -58,7 +57,7 @@ def start_mesh(
     bound. One process alone opens no socket, unless others are to join it. `should_stop` is asked at least every
     100 ms.
     """
-    mesh = Mesh(process, threads, addresses, secret, generation)
+    mesh = Mesh(process, threads, addresses, secret)
     try:
         if len(addresses) > 1 or joinable:
             mesh._listen(listener if listener is not None else _bind(process, addresses[process]))
@@ -78,7 +77,6 @@ def join_mesh(
     server: tuple[WorkerId, Address],
     secret: bytes,
     *,
-    generation: int = 0,
     listener: socket.socket | None = None,
     timeout_s: float = 30.0,
     should_stop: Callable[[], bool] = lambda: False,
@@ -87,7 +85,7 @@ def join_mesh(
 
     It listens at `address`, for those that join after it. Its endpoints `reach` the others when they know who there is.
     """
-    mesh = Mesh(process, threads, [address], secret, generation)
+    mesh = Mesh(process, threads, [address], secret)
     try:
         mesh._listen(listener if listener is not None else _bind(process, address))
         for endpoint in mesh.endpoints.values():
@@ -102,9 +100,7 @@ def join_mesh(
 class Mesh:
     """The links of one process, as one `Endpoint` for each of its workers."""
 
-    def __init__(
-        self, process: int, threads: int, addresses: Sequence[Address], secret: bytes, generation: int
-    ) -> None:
+    def __init__(self, process: int, threads: int, addresses: Sequence[Address], secret: bytes) -> None:
         assert threads > 0, threads
         self.process = process
         self.endpoints: dict[WorkerId, Endpoint] = {
@@ -115,8 +111,7 @@ class Mesh:
         self._threads = threads
         self._addresses = list(addresses)
         self._secret = secret
-        self._generation = generation
-        self._acceptor: Acceptor | None = None
+        self._acceptor: Acceptor[WorkerLink | JoinerLink] | None = None
         self._changed = threading.Condition()
         self._incoming = self._links(range(process + 1, len(addresses)))
         self._outgoing = self._links(range(process))
@@ -139,19 +134,19 @@ class Mesh:
         }
 
     def _listen(self, listener: socket.socket) -> None:
-        admission = Admission(
-            len(self._addresses), self._threads, self._generation, frozenset(self.endpoints), set(self._incoming)
-        )
+        admission = Admission(len(self._addresses), self._threads, frozenset(self.endpoints), set(self._incoming))
         for worker, endpoint in self.endpoints.items():
             endpoint.on_parted = partial(admission.release, target=worker)
-        self._acceptor = Acceptor(listener, self._secret, admit=admission.admit, deliver=self._deliver)
+        self._acceptor = Acceptor[WorkerLink | JoinerLink](
+            listener, self._secret, serves=(WorkerLink, JoinerLink), admit=admission.admit, deliver=self._deliver
+        )
         self._acceptor.start()
 
-    def _deliver(self, hello: Hello, connection: socket.socket) -> None:
+    def _deliver(self, link: WorkerLink | JoinerLink, connection: socket.socket) -> None:
         """Called by the acceptor's thread."""
-        self.endpoints[hello.target].adopt(hello.source, connection)
+        self.endpoints[link.target].adopt(link.source, connection)
         with self._changed:
-            self._incoming.pop((hello.source, hello.target), None)
+            self._incoming.pop((link.source, link.target), None)
             self._changed.notify_all()
 
     def _join(self, patience: Patience, timeout_s: float) -> None:
@@ -179,9 +174,9 @@ class Mesh:
     def _reach(self, process: int, patience: Patience) -> None:
         """Connect all links to a lower process, or note why that has to wait."""
         for remote, local in [link for link, owner in self._outgoing.items() if owner == process]:
-            hello = Hello(len(self._addresses), self._threads, self._generation, local, remote)
+            link = WorkerLink(len(self._addresses), self._threads, local, remote)
             try:
-                self._connect(hello, self._addresses[process], self._name(process), patience)
+                self._connect(link, self._addresses[process], self._name(process), patience)
             except TimeoutError as error:
                 self._failures.setdefault(process, error.strerror or str(error))
                 return
@@ -199,12 +194,12 @@ class Mesh:
         address: Address,
     ) -> None:
         """Connect a joiner to a member; try again for a while."""
-        hello = Hello(0, self._threads, self._generation, endpoint.worker, remote)
+        link = JoinerLink(self._threads, endpoint.worker, remote)
         name = f"worker {remote} at {address[0]}:{address[1]}"
         patience = Patience(time.monotonic() + timeout_s, should_stop)
         while True:
             try:
-                self._connect(hello, address, name, patience)
+                self._connect(link, address, name, patience)
                 return
             except OSError as error:
                 try:
@@ -215,9 +210,9 @@ class Mesh:
                         f"and does it listen there?"
                     ) from None
 
-    def _connect(self, hello: Hello, address: Address, name: str, patience: Patience) -> None:
+    def _connect(self, link: WorkerLink | JoinerLink, address: Address, name: str, patience: Patience) -> None:
         try:
-            connection, leftover = connect_link(address, hello, self._secret, patience.within(HANDSHAKE_TIMEOUT_S))
+            connection, leftover = connect_link(address, link, self._secret, patience.within(HANDSHAKE_TIMEOUT_S))
         except PeerRefused as error:
             raise PeerRefused(f"{name} refused this process: {error}") from error
         except SecretMismatch as error:
@@ -227,7 +222,7 @@ class Mesh:
             ) from error
         except ProtocolError as error:
             raise PeersUnreachable(f"{name} cannot be talked to: {error}") from error
-        self.endpoints[hello.source].adopt(hello.target, connection, leftover)
+        self.endpoints[link.source].adopt(link.target, connection, leftover)
 
     def _missing(self) -> list[int]:
         with self._changed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from framework.membership.members import WorkerId
-from framework.wire.handshake import Hello
+from framework.wire.purpose import JoinerLink, WorkerLink
 
 
 @dataclass(slots=True)
@@ -18,31 +18,31 @@ class Admission:
 
     processes: int
     threads: int
-    generation: int
     workers: frozenset[WorkerId]
     expected: set[tuple[WorkerId, WorkerId]]
     linked: set[tuple[WorkerId, WorkerId]] = field(default_factory=set)
 
-    def admit(self, hello: Hello) -> str | None:
+    def admit(self, purpose: WorkerLink | JoinerLink) -> str | None:
         """Let the link in and return None, or say why not."""
-        link = (hello.source, hello.target)
-        if hello.joins and hello.threads != self.threads:
-            return f"it has {hello.threads} threads, but the processes of this cluster have {self.threads}"
-        if not hello.joins and (hello.processes, hello.threads) != (self.processes, self.threads):
-            return (
-                f"it was started for {_shape(hello.processes, hello.threads)}, "
-                f"but this cluster has {_shape(self.processes, self.threads)}"
-            )
-        if hello.generation != self.generation:
-            return f"it is of generation {hello.generation}, but this cluster is at {self.generation}"
+        match purpose:
+            case JoinerLink(threads, source, target):
+                if threads != self.threads:
+                    return f"it has {threads} threads, but the processes of this cluster have {self.threads}"
+            case WorkerLink(processes, threads, source, target):
+                if (processes, threads) != (self.processes, self.threads):
+                    return (
+                        f"it was started for {_shape(processes, threads)}, "
+                        f"but this cluster has {_shape(self.processes, self.threads)}"
+                    )
+        link = (source, target)
         if link in self.linked:
-            return f"worker {hello.source} has a link to worker {hello.target} already; is a process started twice?"
-        if hello.target not in self.workers:
-            return f"worker {hello.target} is not here"
-        if hello.source in self.workers:
-            return f"worker {hello.source} is here"
-        if not hello.joins and link not in self.expected:
-            return f"worker {hello.target} expects no link from worker {hello.source}"
+            return f"worker {source} has a link to worker {target} already; is a process started twice?"
+        if target not in self.workers:
+            return f"worker {target} is not here"
+        if source in self.workers:
+            return f"worker {source} is here"
+        if isinstance(purpose, WorkerLink) and link not in self.expected:
+            return f"worker {target} expects no link from worker {source}"
         self.expected.discard(link)
         self.linked.add(link)
         return None

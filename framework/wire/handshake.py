@@ -12,6 +12,8 @@ A proof is an HMAC of both nonces under the secret, labelled with the role, so t
 was sent, and an old conversation proves nothing. The secret itself never travels. Until its proof is verified nothing
 that a client sends is parsed, and a client that speaks out of turn is cut off, so little of it is ever held.
 
+A `Hello` says what the connection is for (`framework.wire.purpose`).
+
 Bytes in, bytes out. Nonces are arguments; deadlines and sockets belong to `framework.net`.
 """
 
@@ -20,16 +22,16 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 from framework.errors import PeerRefused, ProtocolError, SecretMismatch
-from framework.membership.members import WorkerId
-from framework.progress.order import EPOCH_MAX
+from framework.wire import purpose as purposes
 from framework.wire.codec import decode_value, encode_value
 from framework.wire.framing import PREFIX_BYTES, frame
+from framework.wire.purpose import Purpose
 
 MAGIC = b"HAILER"
-VERSION = 3
+VERSION = 4
 NONCE_BYTES = 32
 PROOF_BYTES = 32
 HELLO_BYTES_MAX = 512
@@ -40,28 +42,14 @@ _OPENING_BYTES = len(_PREAMBLE) + NONCE_BYTES
 _ANSWER_BYTES = _OPENING_BYTES + PROOF_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """Which link a client wants to be, and what it believes the cluster to be."""
-
-    processes: int
-    """How many the cluster began with; 0 from one that joins it later and does not know."""
-    threads: int
-    generation: int
-    source: WorkerId
-    target: WorkerId
-
-    @property
-    def joins(self) -> bool:
-        """Whether it comes from a worker that joins a running job."""
-        return self.processes == 0
+P = TypeVar("P", bound=Purpose)
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
-    """The server has welcomed this client: the connection is a link."""
+class Accepted(Generic[P]):
+    """The server has welcomed this client: the connection is what it came for."""
 
-    hello: Hello
+    purpose: P
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +61,32 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Welcomed:
-    """The client is welcome: the connection is a link, on which these bytes came already."""
+    """The client is welcome; these bytes came behind the welcome already."""
 
     leftover: bytes
 
 
-class ServerHandshake:
-    """The server's side. After an outcome it must not be fed again."""
+class ServerHandshake(Generic[P]):
+    """The server's side. After an outcome it must not be fed again.
 
-    __slots__ = ("_admit", "_buffer", "_client_nonce", "_nonce", "_proven", "_secret")
+    Clients with a purpose that is not `served` are refused; of the others, `admit` returns why one is, or None.
+    """
 
-    def __init__(self, secret: bytes, nonce: bytes, admit: Callable[[Hello], str | None]) -> None:
+    __slots__ = ("_admit", "_buffer", "_client_nonce", "_nonce", "_proven", "_secret", "_served")
+
+    def __init__(
+        self, secret: bytes, nonce: bytes, served: tuple[type[P], ...], admit: Callable[[P], str | None]
+    ) -> None:
         assert len(nonce) == NONCE_BYTES, len(nonce)
         self._secret = secret
         self._nonce = nonce
+        self._served = served
         self._admit = admit
         self._buffer = b""
         self._client_nonce: bytes | None = None
         self._proven = False
 
-    def receive(self, data: bytes) -> tuple[bytes, Accepted | Rejected | None]:
+    def receive(self, data: bytes) -> tuple[bytes, Accepted[P] | Rejected | None]:
         """What to send, and the outcome once there is one."""
         self._buffer += data
         if self._client_nonce is None:
@@ -122,33 +116,36 @@ class ServerHandshake:
         self._buffer = b""
         return _PREAMBLE + self._nonce + _proof(self._secret, _SERVER, self._client_nonce, self._nonce), None
 
-    def _hello(self) -> tuple[bytes, Accepted | Rejected | None]:
+    def _hello(self) -> tuple[bytes, Accepted[P] | Rejected | None]:
         try:
             taken = _take_frame(self._buffer)
             if taken is None:
                 return b"", None
             body, rest = taken
-            hello = _decode_hello(body)
+            purpose = purposes.decode(body)
         except ProtocolError as error:
             return b"", Rejected(str(error))
         if rest:
             return b"", Rejected("it spoke out of turn")
-        refusal = self._admit(hello)
-        if refusal is None:
-            return _verdict(True, ""), Accepted(hello)
+        if isinstance(purpose, self._served):
+            refusal = self._admit(purpose)
+            if refusal is None:
+                return _verdict(True, ""), Accepted(purpose)
+        else:
+            refusal = purposes.refusal(purpose, self._served)
         return _verdict(False, refusal), Rejected(refusal)
 
 
 class ClientHandshake:
     """The client's side: send `opening`, then feed what comes. After `Welcomed` it must not be fed again."""
 
-    __slots__ = ("_buffer", "_hello", "_nonce", "_proven", "_secret")
+    __slots__ = ("_buffer", "_nonce", "_proven", "_purpose", "_secret")
 
-    def __init__(self, secret: bytes, nonce: bytes, hello: Hello) -> None:
+    def __init__(self, secret: bytes, nonce: bytes, purpose: Purpose) -> None:
         assert len(nonce) == NONCE_BYTES, len(nonce)
         self._secret = secret
         self._nonce = nonce
-        self._hello = hello
+        self._purpose = purpose
         self._buffer = b""
         self._proven = False
 
@@ -189,7 +186,7 @@ class ClientHandshake:
         if not hmac.compare_digest(proof, _proof(self._secret, _SERVER, self._nonce, nonce)):
             raise SecretMismatch("it does not know the cluster's secret that this process has")
         self._proven = True
-        return _proof(self._secret, _CLIENT, self._nonce, nonce) + _encode_hello(self._hello)
+        return _proof(self._secret, _CLIENT, self._nonce, nonce) + frame(purposes.encode(self._purpose))
 
 
 _SERVER = b"hailer server\0"
@@ -214,20 +211,6 @@ def _take_frame(buffer: bytes) -> tuple[bytes, bytes] | None:
     if len(buffer) < end:
         return None
     return buffer[PREFIX_BYTES:end], buffer[end:]
-
-
-def _encode_hello(hello: Hello) -> bytes:
-    return frame(encode_value([hello.processes, hello.threads, hello.generation, hello.source, hello.target]))
-
-
-def _decode_hello(body: bytes) -> Hello:
-    fields: Any = decode_value(body)
-    match fields:
-        case [processes, threads, generation, source, target] if all(
-            type(value) is int and 0 <= value <= EPOCH_MAX for value in fields
-        ):
-            return Hello(processes, threads, generation, WorkerId(source), WorkerId(target))
-    raise ProtocolError("the Hello is not one")
 
 
 def _verdict(welcome: bool, reason: str) -> bytes:

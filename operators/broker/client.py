@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from framework.errors import HailerError, ProtocolError
-from framework.membership.members import Address, WorkerId
+from framework.membership.members import Address
 from framework.net.connect import Patience, connect_link
 from framework.wire.columns import decode_batch, encode_batch, split_batch
-from framework.wire.handshake import Hello
+from framework.wire.purpose import BrokerConnection
 from operators.broker.connection import DATA_BYTES_MAX, SILENCE_S, Connection
 from operators.broker.errors import JobLost, RequestRefused
 
@@ -107,10 +107,9 @@ class BrokerClient:
 
     @contextmanager
     def _conversation(self) -> Iterator[Connection]:
-        hello = Hello(0, 0, 0, WorkerId(0), WorkerId(0))
         try:
             patience = Patience(time.monotonic() + CONNECT_S, lambda: False)
-            connection, leftover = connect_link(self.address, hello, self.secret, patience)
+            connection, leftover = connect_link(self.address, BrokerConnection(), self.secret, patience)
         except (OSError, HailerError) as error:
             host, port = self.address
             raise JobLost(f"the job cannot be reached at {host}:{port} ({error}); has it ended?") from error

@@ -15,7 +15,7 @@ from typing import Any
 
 from framework.errors import ProtocolError
 from framework.net.acceptor import Acceptor
-from framework.wire.handshake import Hello
+from framework.wire.purpose import BrokerConnection
 from operators.broker.broker import Broker
 from operators.broker.connection import Connection
 from operators.broker.errors import JobLost, RequestRefused
@@ -32,7 +32,9 @@ class BrokerServer:
     def __init__(self, portal: Broker, host: str, secret: bytes) -> None:
         self._portal = portal
         self._listener = socket.create_server((host, 0), backlog=128)
-        self._acceptor = Acceptor(self._listener, secret, admit=self._admit, deliver=self._deliver)
+        self._acceptor = Acceptor(
+            self._listener, secret, serves=(BrokerConnection,), admit=self._admit, deliver=self._deliver
+        )
         self._clients: set[Connection] = set()
         self._answering = 0
         self._changed = threading.Condition()
@@ -56,10 +58,10 @@ class BrokerServer:
         for client in clients:
             client.hang_up()
 
-    def _admit(self, hello: Hello) -> str | None:
+    def _admit(self, purpose: BrokerConnection) -> str | None:
         return "too many are connected; try again later" if len(self._clients) >= CLIENTS_MAX else None
 
-    def _deliver(self, hello: Hello, connection: socket.socket) -> None:
+    def _deliver(self, purpose: BrokerConnection, connection: socket.socket) -> None:
         client = Connection(connection, silence_s=None)
         with self._changed:
             self._clients.add(client)

@@ -27,8 +27,9 @@ from framework.net.endpoint import Endpoint
 from framework.net.mesh import Mesh, start_mesh
 from framework.net.tcp_link import OUTBOUND_BYTES_MAX
 from framework.wire.framing import FRAME_BYTES_MAX
-from framework.wire.handshake import ClientHandshake, Hello
+from framework.wire.handshake import ClientHandshake
 from framework.wire.messages import Data, Goodbye, Lost, Message
+from framework.wire.purpose import WorkerLink
 
 SECRET = bytes(range(32))
 ROOT = Path(__file__).parents[2]
@@ -160,7 +161,7 @@ def heard_until_the_end(connection: socket.socket) -> bytes:
     [
         (b"\x16\x03\x01" + os.urandom(1000), "does not speak this protocol"),
         ((FRAME_BYTES_MAX + 1).to_bytes(4, "big") + b"x" * 1000, "does not speak this protocol"),
-        (b"HAILER\x00\x03" + b"n" * 32 + b"\xff" * 2_000, "spoke out of turn"),
+        (b"HAILER\x00\x04" + b"n" * 32 + b"\xff" * 2_000, "spoke out of turn"),
     ],
 )
 def test_garbage_is_cut_off_and_the_link_goes_on(cluster: Cluster, said: bytes, line: str) -> None:
@@ -173,7 +174,7 @@ def test_garbage_is_cut_off_and_the_link_goes_on(cluster: Cluster, said: bytes, 
 
 def test_a_slow_handshake_is_cut_off_at_its_deadline(cluster: Cluster) -> None:
     with cluster.stranger() as silent, cluster.stranger() as halfway:
-        halfway.sendall(b"HAILER\x00\x03" + b"n" * 32)
+        halfway.sendall(b"HAILER\x00\x04" + b"n" * 32)
         begin = time.monotonic()
         assert cluster.echoes()
         assert heard_until_the_end(silent) == b""
@@ -184,7 +185,7 @@ def test_a_slow_handshake_is_cut_off_at_its_deadline(cluster: Cluster) -> None:
 
 def handshake(cluster: Cluster, secret: bytes = SECRET) -> tuple[bytes, bytes]:
     """Go through the handshake by hand; what we sent first and second. Ends in a refusal: the link exists."""
-    client = ClientHandshake(secret, os.urandom(32), Hello(2, 1, 0, ONE, ZERO))
+    client = ClientHandshake(secret, os.urandom(32), WorkerLink(2, 1, ONE, ZERO))
     with cluster.stranger() as connection:
         connection.sendall(client.opening)
         answer, _ = client.receive(connection.recv(4096))
@@ -198,7 +199,7 @@ def test_a_wrong_secret_gets_nowhere(cluster: Cluster) -> None:
     with pytest.raises(SecretMismatch):
         handshake(cluster, b"w" * 32)
     with cluster.stranger() as stranger:
-        stranger.sendall(b"HAILER\x00\x03" + b"n" * 32)
+        stranger.sendall(b"HAILER\x00\x04" + b"n" * 32)
         stranger.recv(4096)
         stranger.sendall(b"p" * 32)
         assert heard_until_the_end(stranger) == b""
@@ -217,9 +218,9 @@ def test_a_replayed_handshake_gets_nowhere(cluster: Cluster) -> None:
 
 def test_a_reflected_proof_gets_nowhere(cluster: Cluster) -> None:
     with cluster.stranger() as victim, cluster.stranger() as oracle:
-        victim.sendall(b"HAILER\x00\x03" + b"n" * 32)
+        victim.sendall(b"HAILER\x00\x04" + b"n" * 32)
         challenge = victim.recv(4096)
-        oracle.sendall(b"HAILER\x00\x03" + challenge[8:40])
+        oracle.sendall(b"HAILER\x00\x04" + challenge[8:40])
         victim.sendall(oracle.recv(4096)[40:])
         assert heard_until_the_end(victim) == b""
     assert cluster.logged("does not know the cluster's secret")

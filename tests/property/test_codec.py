@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from framework.errors import PeerRefused, ProtocolError, SecretMismatch
 from framework.membership.members import WorkerId
-from framework.progress.order import Product, Time
+from framework.progress.order import EPOCH_MAX, Product, Time
 from framework.wire.codec import decode_rows, decode_value, encode_rows, encode_value
 from framework.wire.framing import FrameReader, frame
-from framework.wire.handshake import Accepted, ClientHandshake, Hello, Rejected, ServerHandshake
+from framework.wire.handshake import VERSION, Accepted, ClientHandshake, Rejected, ServerHandshake
 from framework.wire.messages import Abort, Built, Data, Goodbye, Message, Progress, decode, encode, encode_data
+from framework.wire.purpose import BrokerConnection, ExecutorStream, JoinerLink, Purpose, WorkerLink
+from framework.wire.purpose import decode as decode_purpose
+from framework.wire.purpose import encode as encode_purpose
 
 zones = st.none() | st.builds(timezone, st.timedeltas(timedelta(hours=-23), timedelta(hours=23)))
 text = st.text(st.characters())
@@ -174,9 +177,33 @@ def test_no_bytes_break_framing(chunks: list[bytes]) -> None:
         pass
 
 
-@given(st.lists(st.binary(max_size=60) | damaged(st.just(b"HAILER\x00\x01" + b"n" * 32)), max_size=5))
+OPENING = b"HAILER" + VERSION.to_bytes(2, "big")
+numbers = st.integers(0, EPOCH_MAX)
+workers = numbers.map(WorkerId)
+purposes: st.SearchStrategy[Purpose] = (
+    st.builds(WorkerLink, numbers, numbers, workers, workers)
+    | st.builds(JoinerLink, numbers, workers, workers)
+    | st.builds(ExecutorStream, numbers, numbers, numbers)
+    | st.just(BrokerConnection())
+)
+
+
+@given(purposes)
+def test_a_purpose_arrives_as_it_was(purpose: Purpose) -> None:
+    assert decode_purpose(encode_purpose(purpose)) == purpose
+
+
+@given(st.binary(max_size=60) | damaged(purposes.map(encode_purpose)))
+def test_no_bytes_break_the_decoding_of_purposes(octets: bytes) -> None:
+    try:
+        decode_purpose(octets)
+    except ProtocolError:
+        pass
+
+
+@given(st.lists(st.binary(max_size=60) | damaged(st.just(OPENING + b"n" * 32)), max_size=5))
 def test_nobody_is_accepted_without_the_secret(chunks: list[bytes]) -> None:
-    server = ServerHandshake(b"s" * 32, b"n" * 32, lambda hello: None)
+    server = ServerHandshake(b"s" * 32, b"n" * 32, (WorkerLink,), lambda link: None)
     for chunk in chunks:
         _, outcome = server.receive(chunk)
         assert not isinstance(outcome, Accepted)
@@ -184,9 +211,9 @@ def test_nobody_is_accepted_without_the_secret(chunks: list[bytes]) -> None:
             return
 
 
-@given(st.lists(st.binary(max_size=60) | damaged(st.just(b"HAILER\x00\x01" + b"n" * 64)), max_size=5))
+@given(st.lists(st.binary(max_size=60) | damaged(st.just(OPENING + b"n" * 64)), max_size=5))
 def test_no_server_without_the_secret_is_believed(chunks: list[bytes]) -> None:
-    client = ClientHandshake(b"s" * 32, b"n" * 32, Hello(2, 1, 0, WorkerId(1), WorkerId(0)))
+    client = ClientHandshake(b"s" * 32, b"n" * 32, WorkerLink(2, 1, WorkerId(1), WorkerId(0)))
     try:
         for chunk in chunks:
             assert client.receive(chunk)[1] is None

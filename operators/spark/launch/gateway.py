@@ -1,10 +1,8 @@
 """Where processes in tasks of Spark reach the one that supervises them: a port, a secret, and five streams for each.
 
 A process opens each of its streams through the same handshake as links between workers (`framework.net.acceptor`),
-with a secret of this run. In its `Hello`, the source is the number of the process, the generation the number of the
-attempt to start it, and the target the kind of stream. Each stream is admitted once, so that a second copy of a
-process, from a scheduler that tries again, is turned away with the reason. After the handshake streams are plain
-sockets.
+with a secret of this run, as an `ExecutorStream`. Each stream is admitted once, so that a second copy of a process,
+from a scheduler that tries again, is turned away with the reason. After the handshake streams are plain sockets.
 """
 
 from __future__ import annotations
@@ -17,10 +15,9 @@ from contextlib import suppress
 from enum import IntEnum
 
 from framework.launch.output_lines import whole_lines
-from framework.membership.members import WorkerId
 from framework.net.acceptor import Acceptor
 from framework.net.keep_alive import keep_alive
-from framework.wire.handshake import Hello
+from framework.wire.purpose import ExecutorStream
 
 KEEPALIVE_S = 15
 """How long a stream is idle before its other end is probed, and then three times as often."""
@@ -37,11 +34,6 @@ class StreamKind(IntEnum):
     STDERR = 4
 
 
-def hello_of(process: int, attempt: int, kind: StreamKind) -> Hello:
-    """What a process says to open one of its streams."""
-    return Hello(0, 0, attempt, WorkerId(process), WorkerId(kind.value))
-
-
 class Gateway:
     """Accepts the streams of processes from the moment that it is made until `close`."""
 
@@ -52,7 +44,7 @@ class Gateway:
         """The streams of every attempt that is expected, or was."""
         self._admitted: set[tuple[int, int, int]] = set()
         self._lock = threading.Lock()
-        self._acceptor = Acceptor(listener, secret, admit=self._admit, deliver=self._deliver)
+        self._acceptor = Acceptor(listener, secret, serves=(ExecutorStream,), admit=self._admit, deliver=self._deliver)
         self._acceptor.start()
 
     def expect(self, process: int, attempt: int) -> None:
@@ -79,8 +71,8 @@ class Gateway:
         """Stop accepting."""
         self._acceptor.close()
 
-    def _admit(self, hello: Hello) -> str | None:
-        process, attempt, kind = hello.source, hello.generation, hello.target
+    def _admit(self, stream: ExecutorStream) -> str | None:
+        process, attempt, kind = stream.process, stream.attempt, stream.kind
         with self._lock:
             if (process, attempt) not in self._arrived or kind >= len(StreamKind):
                 return f"process {process} is not waited for any more"
@@ -89,14 +81,14 @@ class Gateway:
             self._admitted.add((process, attempt, kind))
         return None
 
-    def _deliver(self, hello: Hello, connection: socket.socket) -> None:
+    def _deliver(self, stream: ExecutorStream, connection: socket.socket) -> None:
         prepare_stream(connection)
         with self._lock:
-            streams = self._arrived.get((hello.source, hello.generation))
+            streams = self._arrived.get((stream.process, stream.attempt))
             if streams is None:
                 connection.close()
                 return
-            streams[StreamKind(hello.target)] = connection
+            streams[StreamKind(stream.kind)] = connection
 
 
 def prepare_stream(connection: socket.socket) -> None:

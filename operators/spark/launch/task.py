@@ -28,8 +28,9 @@ from framework.launch.rpc import RpcLink
 from framework.membership.members import Address
 from framework.net.connect import Patience, connect_link
 from framework.wire.extensions import Extension, restore
+from framework.wire.purpose import ExecutorStream
 from framework.worker.worker import Worker
-from operators.spark.launch.gateway import StreamKind, hello_of, prepare_stream
+from operators.spark.launch.gateway import StreamKind, prepare_stream
 
 CONNECT_S_MAX = 30.0
 """How long the gateway may take to answer."""
@@ -108,9 +109,9 @@ class _Task:
 
     def _connect(self, kind: StreamKind) -> socket.socket:
         ticket = self._ticket
-        hello = hello_of(ticket.process, ticket.attempt, kind)
+        stream = ExecutorStream(ticket.attempt, ticket.process, kind.value)
         patience = Patience(time.monotonic() + CONNECT_S_MAX, lambda: False)
-        connection, _ = connect_link(ticket.gateway, hello, ticket.secret, patience)
+        connection, _ = connect_link(ticket.gateway, stream, ticket.secret, patience)
         prepare_stream(connection)
         return connection
 

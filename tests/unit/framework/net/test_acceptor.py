@@ -14,10 +14,10 @@ import pytest
 from framework.membership.members import WorkerId
 from framework.net.acceptor import STRANGERS_MAX, Acceptor
 from framework.net.connect import Patience, connect_link
-from framework.wire.handshake import Hello
+from framework.wire.purpose import WorkerLink
 
 SECRET = b"s" * 32
-HELLO = Hello(2, 1, 0, WorkerId(1), WorkerId(0))
+LINK = WorkerLink(2, 1, WorkerId(1), WorkerId(0))
 LIMIT_S = 20.0
 
 
@@ -25,13 +25,14 @@ class Door:
     """An acceptor on a port of its own, and what it let in."""
 
     def __init__(self, timeout_s: float = 5.0) -> None:
-        self.let_in: queue.Queue[tuple[Hello, socket.socket]] = queue.Queue()
+        self.let_in: queue.Queue[tuple[WorkerLink, socket.socket]] = queue.Queue()
         listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.address: tuple[str, int] = listener.getsockname()
         self.acceptor = Acceptor(
             listener,
             SECRET,
-            admit=lambda hello: None,
+            serves=(WorkerLink,),
+            admit=lambda link: None,
             deliver=lambda *link: self.let_in.put(link),
             timeout_s=timeout_s,
         )
@@ -43,11 +44,11 @@ class Door:
         return connection
 
     def admits(self) -> bool:
-        connection, _ = connect_link(self.address, HELLO, SECRET, Patience(time.monotonic() + LIMIT_S, lambda: False))
-        hello, accepted = self.let_in.get(timeout=LIMIT_S)
+        connection, _ = connect_link(self.address, LINK, SECRET, Patience(time.monotonic() + LIMIT_S, lambda: False))
+        link, accepted = self.let_in.get(timeout=LIMIT_S)
         connection.close()
         accepted.close()
-        return hello == HELLO
+        return link == LINK
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def ended(connection: socket.socket) -> bool:
     [
         (b"GET / HTTP/1.1\r\n\r\n", "does not speak this protocol"),
         (os.urandom(1 << 16), "does not speak this protocol"),
-        (b"HAILER\x00\x03" + b"n" * 32 + b"x" * 500, "spoke out of turn"),
+        (b"HAILER\x00\x04" + b"n" * 32 + b"x" * 500, "spoke out of turn"),
         (b"HAILER\x00\x07", "speaks version 7"),
     ],
 )
@@ -91,7 +92,7 @@ def test_a_stranger_is_cut_off_with_one_line(
 
 def test_one_that_guesses_the_proof_is_cut_off(door: Door) -> None:
     with door.connect() as stranger:
-        stranger.sendall(b"HAILER\x00\x03" + b"n" * 32)
+        stranger.sendall(b"HAILER\x00\x04" + b"n" * 32)
         assert len(stranger.recv(1024)) > 0
         stranger.sendall(b"p" * 32)
         assert ended(stranger)

@@ -188,7 +188,6 @@ def join_first(own: dict[str, Any], other: dict[str, Any]) -> tuple[BaseExceptio
     [
         ({"processes": 3}, "started for 3 processes of 1 thread, but this cluster has 2 processes of 1 thread"),
         ({"threads": 2}, "started for 2 processes of 2 threads, but this cluster has 2 processes of 1 thread"),
-        ({"generation": 4}, "of generation 4, but this cluster is at 0"),
     ],
 )
 def test_a_process_that_does_not_belong_is_told_why(wishes: dict[str, Any], reason: str) -> None:

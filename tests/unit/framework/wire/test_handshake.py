@@ -13,29 +13,29 @@ from framework.wire.handshake import (
     VERSION,
     Accepted,
     ClientHandshake,
-    Hello,
     Rejected,
     ServerHandshake,
     Welcomed,
 )
+from framework.wire.purpose import BrokerConnection, ExecutorStream, JoinerLink, Purpose, WorkerLink, encode
 
 SECRET = b"s" * 32
-HELLO = Hello(2, 1, 0, WorkerId(1), WorkerId(0))
+LINK = WorkerLink(2, 1, WorkerId(1), WorkerId(0))
 
 
-def client(secret: bytes = SECRET, nonce: bytes = b"c" * 32, hello: Hello = HELLO) -> ClientHandshake:
-    return ClientHandshake(secret, nonce, hello)
+def client(secret: bytes = SECRET, nonce: bytes = b"c" * 32, purpose: Purpose = LINK) -> ClientHandshake:
+    return ClientHandshake(secret, nonce, purpose)
 
 
-def server(secret: bytes = SECRET, nonce: bytes = b"n" * 32, refusal: str | None = None) -> ServerHandshake:
-    return ServerHandshake(secret, nonce, lambda hello: refusal)
+def server(secret: bytes = SECRET, nonce: bytes = b"n" * 32, refusal: str | None = None) -> ServerHandshake[WorkerLink]:
+    return ServerHandshake(secret, nonce, (WorkerLink,), lambda link: refusal)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_both_sides_agree_whatever_the_cuts(chunk: int) -> None:
     ours, theirs = client(), server()
-    outcome: Accepted | Rejected | None = None
-    joined: Welcomed | None = None
+    outcome: Accepted[WorkerLink] | Rejected | None = None
+    welcomed: Welcomed | None = None
     to_server, to_client = ours.opening, b""
     while to_server or to_client:
         part, to_server = to_server[:chunk], to_server[chunk:]
@@ -44,10 +44,10 @@ def test_both_sides_agree_whatever_the_cuts(chunk: int) -> None:
             to_client += reply
         part, to_client = to_client[:chunk], to_client[chunk:]
         if part:
-            reply, joined = ours.receive(part)
+            reply, welcomed = ours.receive(part)
             to_server += reply
-    assert outcome == Accepted(HELLO)
-    assert joined == Welcomed(b"")
+    assert outcome == Accepted(LINK)
+    assert welcomed == Welcomed(b"")
 
 
 def test_what_follows_the_welcome_is_handed_on() -> None:
@@ -65,6 +65,24 @@ def test_a_refusal_reaches_the_client_in_words() -> None:
     verdict, outcome = theirs.receive(proof)
     assert isinstance(outcome, Rejected)
     with pytest.raises(PeerRefused, match="it is too late; éxxx"):
+        ours.receive(verdict)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "name"),
+    [
+        (JoinerLink(1, WorkerId(1), WorkerId(0)), "links from workers that join"),
+        (ExecutorStream(1, 1, 0), "streams of processes on executors"),
+        (BrokerConnection(), "clients of a job's broker"),
+    ],
+)
+def test_a_purpose_that_is_not_served_is_refused_in_words(purpose: Purpose, name: str) -> None:
+    ours, theirs = client(purpose=purpose), server()
+    answer, _ = theirs.receive(ours.opening)
+    proof, _ = ours.receive(answer)
+    verdict, outcome = theirs.receive(proof)
+    assert outcome == Rejected(f"this port is for links between workers, not for {name}")
+    with pytest.raises(PeerRefused, match=f"this port is for links between workers, not for {name}"):
         ours.receive(verdict)
 
 
@@ -149,11 +167,17 @@ def test_another_version_is_told_ours() -> None:
     [
         frame(b""),
         frame(b"\x90"),
+        frame(b"\x00"),
+        frame(b"\x91\x05"),
+        frame(b"\x91\xc3"),
+        frame(b"\x92\x91\x01\x01"),
         frame(b"\x95\x01\x01\x01\x01\xff"),
         frame(b"\x95\x01\x01\x01\x01\xc3"),
+        frame(b"\x94\x01\x02\x01\x01"),
+        frame(b"\x96\x01\x02\x01\x01\x00\x00"),
         (HELLO_BYTES_MAX + 1).to_bytes(4, "big"),
         b"\xff\xff\xff\xff",
-        frame(b"\x95\x02\x01\x00\x01\x00") + b"x",
+        frame(encode(LINK)) + b"x",
     ],
 )
 def test_a_bad_hello_is_rejected_even_from_one_who_knows_the_secret(hello: bytes) -> None:
@@ -166,21 +190,23 @@ def test_a_bad_hello_is_rejected_even_from_one_who_knows_the_secret(hello: bytes
 
 
 def test_admission_takes_each_expected_link_once() -> None:
-    admission = Admission(2, 1, 3, frozenset([WorkerId(0)]), {(WorkerId(1), WorkerId(0))})
+    admission = Admission(2, 1, frozenset([WorkerId(0)]), {(WorkerId(1), WorkerId(0))})
 
-    def ask(processes: int = 2, threads: int = 1, generation: int = 3, source: int = 1, target: int = 0) -> str | None:
-        return admission.admit(Hello(processes, threads, generation, WorkerId(source), WorkerId(target)))
+    def ask(processes: int = 2, threads: int = 1, source: int = 1, target: int = 0) -> str | None:
+        return admission.admit(WorkerLink(processes, threads, WorkerId(source), WorkerId(target)))
+
+    def join(threads: int = 1) -> str | None:
+        return admission.admit(JoinerLink(threads, WorkerId(2), WorkerId(0)))
 
     assert (
         ask(processes=3) == "it was started for 3 processes of 1 thread, but this cluster has 2 processes of 1 thread"
     )
     assert ask(threads=2) == "it was started for 2 processes of 2 threads, but this cluster has 2 processes of 1 thread"
-    assert ask(generation=2) == "it is of generation 2, but this cluster is at 3"
     assert ask(target=5) == "worker 5 is not here"
     assert ask(source=0) == "worker 0 is here"
     assert ask() is None
     assert ask(source=2) == "worker 0 expects no link from worker 2"
-    assert ask(processes=0, threads=2, source=2) == "it has 2 threads, but the processes of this cluster have 1"
-    assert ask(processes=0, source=2) is None
-    assert ask(processes=0, source=2) == "worker 2 has a link to worker 0 already; is a process started twice?"
+    assert join(threads=2) == "it has 2 threads, but the processes of this cluster have 1"
+    assert join() is None
+    assert join() == "worker 2 has a link to worker 0 already; is a process started twice?"
     assert ask() == "worker 1 has a link to worker 0 already; is a process started twice?"
