@@ -1,8 +1,8 @@
 """S: applies records to the state of their keys, in the order of times, wherever the bins are.
 
-A host holds records back until neither a record of an earlier time nor state for their own time can still arrive, then
-gives them to its logic, which never learns where bins come from. What the logic puts off is called up when its time is
-complete. The same host serves operators on bins and operators fixed by hash, which receive no state.
+S holds records back until neither a record of an earlier time nor state for their own time can still arrive, then gives
+them to the operator's logic, which never learns where bins come from. Timers that the logic sets go off when their time
+is complete. The same S serves operators on bins and operators fixed by hash, which receive no state.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class StateLogic(Protocol):
         """Where its bins are."""
 
     @property
-    def pending(self) -> PendingTimers:
-        """What its bins have put off."""
+    def timers(self) -> PendingTimers:
+        """The timers of its bins."""
 
     def apply(self, port: int, time: int, rows: Any) -> Container:
         """Apply a container of an input, all at `time`; return what it results in."""
 
     def on_due(self, time: int) -> Container:
-        """Do what was put off until `time`, which is complete; return what that results in."""
+        """Let the timers of `time`, which is complete, go off; return what that results in."""
 
 
 class StateOperator:
-    """One operator's records, capabilities and logic on one worker."""
+    """S: one operator's records, capabilities and logic on one worker."""
 
     def __init__(
         self,
@@ -82,12 +82,12 @@ class StateOperator:
         self._run_due()
 
     def release(self) -> None:
-        """A bin has left: give up capabilities for times that only it waited for."""
-        pending = self._logic.pending
-        for time in pending.vanished:
-            if not pending.waits_for(time) and time in self._held:
+        """A bin has left: drop the capabilities for times at which only it had timers."""
+        timers = self._logic.timers
+        for time in timers.emptied_times:
+            if not timers.any_at(time) and time in self._held:
                 self._held.pop(time).drop()
-        pending.vanished.clear()
+        timers.emptied_times.clear()
 
     def _install_state(self) -> None:
         if self._state is None or self._acks is None:
@@ -121,16 +121,16 @@ class StateOperator:
                 self._early[time][1].append((port, rows))
 
     def _run_due(self) -> None:
-        """Go through the times that have come, in order: records first, then what was put off until then."""
-        pending = self._logic.pending
+        """Go through the times that have come, in order: at each, records first, then timers."""
+        timers = self._logic.timers
         while True:
-            put_off = pending.first()
-            if self._early_times and (put_off is None or self._early_times[0] <= put_off):
+            timers_at = timers.first()
+            if self._early_times and (timers_at is None or self._early_times[0] <= timers_at):
                 if not self._may_apply(self._early_times[0]):
                     return
                 self._apply_early(heappop(self._early_times))
-            elif put_off is not None and self._is_complete(put_off):
-                self._on_due(put_off)
+            elif timers_at is not None and self._is_complete(timers_at):
+                self._on_due(timers_at)
             else:
                 return
 
@@ -149,10 +149,10 @@ class StateOperator:
             self._hold_new(capability)
 
     def _hold_new(self, capability: Capability | InputCapability) -> None:
-        """Keep the right to answer what was put off."""
-        appeared = self._logic.pending.appeared
-        while appeared:
-            time = appeared.pop()
+        """Keep a capability for every time that has timers."""
+        new_times = self._logic.timers.new_times
+        while new_times:
+            time = new_times.pop()
             if time not in self._held:
                 self._held[time] = capability.delayed(time)
 

@@ -160,27 +160,27 @@ def place_fold(
 
 
 class CompiledStateMachine:
-    """A compiled fold as the logic of a host."""
+    """A compiled fold as the logic of S."""
 
     def __init__(self, fold: Folding, key: KeyColumns, state: pa.Schema, options: BinOptions) -> None:
         from routing.columns.state import TableState
         from routing.columns.table.table import Table
 
         bins = Bins(options.bins)
-        self.pending = PendingTimers()
+        self.timers = PendingTimers()
         self._table = Table(bins, fold.state_words)
         self._tiered: TieredTable | None = None
         if isinstance(options.store, RocksMaker):
             self._tiered = tiered(self._table, bins, fold, key, options.store)
-        self.bin_state = TableState(self._tiered or self._table, key, state, self.pending)
+        self.bin_state = TableState(self._tiered or self._table, key, state, self.timers)
         TableState.warm_up(key, state)
         self._fold = fold
         self._key = key
 
     def apply(self, port: int, time: int, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Apply the fold."""
-        if self._fold.per_epoch and not self.pending.waits_for(time):
-            self.pending.add_local(time, None)
+        if self._fold.per_epoch and not self.timers.any_at(time):
+            self.timers.set_local(time, None)
         if self._tiered is None:
             return self._fold.apply(self._table, rows, self._key.keys(rows))
         outputs = [self._apply_tiered(self._tiered, part) for part in self._tiered.parts(rows)]
@@ -188,7 +188,7 @@ class CompiledStateMachine:
 
     def on_due(self, time: int) -> pa.RecordBatch:
         """Emit the outputs of an epoch that is complete. Its keys are all here: F ships no bin before these are out."""
-        self.pending.due_local(time)
+        self.timers.pop_due_local(time)
         outputs = self._fold.finish_epoch(self._table)
         if self._tiered is not None:
             self._tiered.relieve()

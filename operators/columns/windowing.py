@@ -1,8 +1,8 @@
 """Windows over aggregates on columns: when they open, close and are forgotten, and what they give.
 
 The same as `operators.stateful.windows.aligned` on rows, and in the same epochs. A worker has a table for each window,
-so that to close one is to give out its table, and to forget it is to drop the table. What is put off is a window's
-start, once for each bin that has a key in it: so it goes along with the bin.
+so that to close one is to give out its table, and to forget it is to drop the table. Timers hold a
+window's start, once for each bin that has a key in it: so they go along with the bin.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Timing:
 
 
 class Windowing:
-    """Aggregates in windows as the logic of a host. It gives results and late records, in batches of two schemas."""
+    """Aggregates in windows as the logic of S. It gives results and late records, in batches of two schemas."""
 
     def __init__(
         self,
@@ -106,8 +106,8 @@ class Windowing:
         bins: Bins,
     ) -> None:
         """The schemas are those of records, of results, and of late records."""
-        self.pending = PendingTimers(once=True)
-        self.bin_state = WindowState(bins, compiled.state_words, key, compiled.state, self.pending)
+        self.timers = PendingTimers(once=True)
+        self.bin_state = WindowState(bins, compiled.state_words, key, compiled.state, self.timers)
         self._compiled = compiled
         self._key = key
         self._event_time = event_time
@@ -134,8 +134,8 @@ class Windowing:
 
     def on_due(self, time: int) -> pa.RecordBatch:
         """An epoch is complete: close windows, correct closed ones, tell of open ones, forget."""
-        starts = {start for _, items in self.pending.due(time) for start in items}
-        starts.update(self.pending.due_local(time))
+        starts = {start for _, items in self.timers.pop_due(time) for start in items}
+        starts.update(self.timers.pop_due_local(time))
         given = [self._given(time, start) for start in sorted(starts)]
         return pa.concat_batches(given)
 
@@ -145,11 +145,11 @@ class Windowing:
         noted = time > closed_at or (self._timing.early and time < closed_at)
         self._compiled.note(window.table, records, window.changes if noted else None)
         if noted:
-            self.pending.add_local(time, start)
+            self.timers.set_local(time, start)
         for bin_id in window.new_bins():
             if closed_at >= time:
-                self.pending.add(bin_id, closed_at, start)
-            self.pending.add(bin_id, self._timing.forgotten_at(start), start)
+                self.timers.set(bin_id, closed_at, start)
+            self.timers.set(bin_id, self._timing.forgotten_at(start), start)
 
     def _given(self, time: int, start: int) -> pa.RecordBatch:
         """What a window gives at the end of an epoch."""

@@ -1,4 +1,4 @@
-"""What operators with a state per bin share: records grouped by bin, a consumer, and a fold for what was put off."""
+"""The logic of operators with a state per bin: a function for the records of a bin, and one for its timers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from routing.state.timers import PendingTimers
 Consume = Callable[[int, int, list[Any], Bin], list[Any]]
 """From an input's number, a time, records of one bin at that time, and the bin, to outputs."""
 OnDue = Callable[[int, list[Any], Bin], list[Any]]
-"""From a time that is complete, the items of one bin put off until then, and the bin, to outputs."""
+"""From a time that is complete, the items of one bin that are due then, and the bin, to outputs."""
 
 
 def options_per_bin(bins: int | BinOptions, name: str) -> BinOptions:
@@ -44,8 +44,8 @@ class BinnedLogic:
         bins: Bins,
         name: str,
     ) -> None:
-        self.pending = PendingTimers()
-        self.bin_state = PerBinState(initial, self.pending)
+        self.timers = PendingTimers()
+        self.bin_state = PerBinState(initial, self.timers)
         self._consume = consume
         self._on_due = on_due
         self._keys = keys
@@ -64,9 +64,9 @@ class BinnedLogic:
         return outputs
 
     def on_due(self, time: int) -> list[Any]:
-        """Give each bin what it had put off."""
+        """Give each bin its items that are due."""
         outputs: list[Any] = []
-        for bin_id, items in self.pending.due(time):
+        for bin_id, items in self.timers.pop_due(time):
             outputs += self._checked(self._on_due(time, items, self.bin_state.bin_at(bin_id, time)))
         return outputs
 

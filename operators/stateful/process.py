@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class Timers:
     """The time at hand, and timers for the key at hand."""
 
-    __slots__ = ("_bins", "_pending", "key", "time")
+    __slots__ = ("_bins", "_timers", "key", "time")
 
-    def __init__(self, pending: PendingTimers, bins: Bins) -> None:
-        self._pending = pending
+    def __init__(self, timers: PendingTimers, bins: Bins) -> None:
+        self._timers = timers
         self._bins = bins
         self.key: Any = None
         self.time = 0
@@ -36,7 +36,7 @@ class Timers:
         """Have `on_timer` called for this key, once, when `time`, not before the current one, is complete."""
         if time < self.time:
             raise TimeNotCovered(f"a timer was set for {time} at time {self.time}; set it for this time or a later one")
-        self._pending.add(self._bins.of(self.key), time, self.key)
+        self._timers.set(self._bins.of(self.key), time, self.key)
 
 
 class Process(Protocol):
@@ -84,20 +84,20 @@ def process(
     `control` and `bins` are those of `stateful_state_machine`.
     """
     options, keys = BinOptions.of(bins), [key for _, key in streams]
-    return place(streams, lambda: _Hosted(logic, keys, options), control=control, options=options, name=name)
+    return place(streams, lambda: _ProcessLogic(logic, keys, options), control=control, options=options, name=name)
 
 
-class _Hosted:
-    """A process as the logic of a host."""
+class _ProcessLogic:
+    """A process as the logic of S."""
 
     def __init__(self, process: Process, keys: list[Key], options: BinOptions) -> None:
         bins = Bins(options.bins)
-        self.pending = PendingTimers(once=True)
+        self.timers = PendingTimers(once=True)
         self._store = options.store(bins)
-        self.bin_state = KeyedState(self._store, self.pending)
+        self.bin_state = KeyedState(self._store, self.timers)
         self._process = process
         self._keys = keys
-        self._timers = Timers(self.pending, bins)
+        self._for_key = Timers(self.timers, bins)
 
     def apply(self, port: int, time: int, rows: list[Any]) -> list[Any]:
         """Apply records one by one."""
@@ -109,7 +109,7 @@ class _Hosted:
 
     def on_due(self, time: int) -> list[Any]:
         """Let the timers of `time` go off, once for each key that has a state."""
-        due = [(key, key) for _, keys in self.pending.due(time) for key in keys]
+        due = [(key, key) for _, keys in self.timers.pop_due(time) for key in keys]
         outputs: list[Any] = []
         for states, group in self._store.groups(due):
             present = [pair for pair in group if pair[0] in states]
@@ -124,7 +124,7 @@ class _Hosted:
         step: Callable[[Any, Any, Timers], tuple[Any, list[Any]]],
     ) -> list[Any]:
         """Take one step per row, on the state of its key. Hot path: flat, and one Python call per record."""
-        timers, initial = self._timers, self._process.initial
+        timers, initial = self._for_key, self._process.initial
         get, absent = states.get, DISCARD
         timers.time = time
         outputs: list[Any] = []

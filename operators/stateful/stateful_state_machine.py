@@ -59,12 +59,12 @@ def stateful_state_machine(
 
 
 class StateMachine:
-    """A fold as the logic of a host."""
+    """A fold as the logic of S."""
 
     def __init__(self, fold: Fold[Any, Any, Any, Any], make: Callable[[], Any], options: BinOptions, name: str) -> None:
-        self.pending = PendingTimers()
+        self.timers = PendingTimers()
         self._store = options.store(Bins(options.bins))
-        self.bin_state = KeyedState(self._store, self.pending)
+        self.bin_state = KeyedState(self._store, self.timers)
         self._loop = FoldLoop(fold, make, name)
         self._name = name
 
@@ -82,5 +82,5 @@ class StateMachine:
         return outputs
 
     def on_due(self, time: int) -> list[Any]:
-        """A fold puts nothing off."""
+        """A fold sets no timers."""
         raise AssertionError(time)

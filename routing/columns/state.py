@@ -27,11 +27,11 @@ from routing.state.timers import PendingTimers
 class TableState:
     """A `BinState` over a table."""
 
-    def __init__(self, table: Table | TieredTable, key: KeyColumns, state: pa.Schema, pending: PendingTimers) -> None:
+    def __init__(self, table: Table | TieredTable, key: KeyColumns, state: pa.Schema, timers: PendingTimers) -> None:
         self._table = table
         self._key = key
         self._schema = pa.schema([pa.field(KEY_NAME, pa.binary()), *state])
-        self._pending = pending
+        self._timers = timers
 
     @staticmethod
     def warm_up(key: KeyColumns, state: pa.Schema) -> None:
@@ -71,12 +71,12 @@ class TableState:
         self._table.install(self._key.keys_from_bytes(*byte_strings(keys), nulls), words)
 
     def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
-        """Take out what a bin has put off."""
-        return self._pending.take(bin_id)
+        """Take out a bin's timers."""
+        return self._timers.extract(bin_id)
 
     def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
-        """Put in what a bin has put off."""
-        self._pending.install(bin_id, items)
+        """Put in a bin's timers."""
+        self._timers.install(bin_id, items)
 
     def close(self) -> None:
         """Let go of everything."""

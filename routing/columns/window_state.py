@@ -26,16 +26,16 @@ START_BYTES = 8
 class OpenWindow:
     """The keys that have records in a window, with their states."""
 
-    def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, pending: PendingTimers) -> None:
+    def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, timers: PendingTimers) -> None:
         self.table = Table(bins, state_words)
         self.changes = DirtyEntries()
-        self.bin_state = TableState(self.table, key, state, pending)
+        self.bin_state = TableState(self.table, key, state, timers)
         self._known = np.zeros(bins.count, np.bool_)
 
     def new_bins(self) -> list[BinId]:
         """The bins that have a key in this window by now, each once.
 
-        One that leaves comes back, if it does, with its keys and with what it had put off for them.
+        One that leaves comes back, if it does, with its keys and with their timers.
         """
         used = self.table.bins_in_use()
         new = np.flatnonzero(used & ~self._known)
@@ -47,9 +47,9 @@ class OpenWindow:
 class WindowState:
     """A `BinState` over the windows that are open, by their starts."""
 
-    def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, pending: PendingTimers) -> None:
-        self._make = partial(OpenWindow, bins, state_words, key, state, pending)
-        self._pending = pending
+    def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, timers: PendingTimers) -> None:
+        self._make = partial(OpenWindow, bins, state_words, key, state, timers)
+        self._timers = timers
         self._open: dict[int, OpenWindow] = {}
         TableState.warm_up(key, state)
 
@@ -87,12 +87,12 @@ class WindowState:
         self.window(start).bin_state.install(bin_id, memoryview(chunk)[:-START_BYTES])
 
     def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
-        """Take out what a bin has put off."""
-        return self._pending.take(bin_id)
+        """Take out a bin's timers."""
+        return self._timers.extract(bin_id)
 
     def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
-        """Put in what a bin has put off."""
-        self._pending.install(bin_id, items)
+        """Put in a bin's timers."""
+        self._timers.install(bin_id, items)
 
     def close(self) -> None:
         """Let go of everything."""

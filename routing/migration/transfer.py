@@ -1,4 +1,4 @@
-"""How the state of a bin travels: prepare, chunks of bounded size, then what it had put off.
+"""How the state of a bin travels: prepare, chunks of bounded size, then its timers.
 
 `Shipper` decides what goes out next and keeps what is under way below a limit; the receiver acknowledges messages by
 their sizes. Neither touches a link: F and S send what they are told to.
@@ -50,7 +50,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ShippedTimers:
-    """Some of what a bin has put off, each with its time, as encoded rows. Its state came before; there may be more."""
+    """Some of a bin's timers, items with their times, as encoded rows. Its state came before; more timers may come."""
 
     target: WorkerId
     sender: WorkerId
@@ -143,10 +143,10 @@ class Shipper:
         try:
             for payload in self._bin_state.extract(bin_id, self._chunk_bytes_max):
                 yield Chunk(target, self._worker, bin_id, payload)
-            put_off = self._bin_state.extract_timers(bin_id)
-            if not put_off:
+            timers = self._bin_state.extract_timers(bin_id)
+            if not timers:
                 yield ShippedTimers(target, self._worker, bin_id, NOTHING)
-            for payload in encode_chunks(put_off, self._chunk_bytes_max, what="what was put off until"):
+            for payload in encode_chunks(timers, self._chunk_bytes_max, what="what was put off until"):
                 yield ShippedTimers(target, self._worker, bin_id, payload)
         except UnencodableState as error:
             raise UnencodableState(

@@ -1,4 +1,8 @@
-"""What F and S need of an operator's state on one worker, wherever it is kept: bins, taken out and put in by chunks."""
+"""The state backend of an operator on one worker, as F and S see it: bins that are taken out and put in by chunks.
+
+Implemented over a store of states per key (`keyed`), for states per bin (`per_bin`), and for tables and windows of
+columns (`routing.columns.state`, `routing.columns.window_state`).
+"""
 
 from __future__ import annotations
 
@@ -21,10 +25,10 @@ class BinState(Protocol):
         """Put a piece of a bin's state in, from whatever kind of state it came."""
 
     def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
-        """Take out what a bin has put off, with its times."""
+        """Take out a bin's timers: items, each with its time."""
 
     def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
-        """Put in what a bin has put off."""
+        """Put in a bin's timers, after all of its state."""
 
     def close(self) -> None:
-        """Let go of everything: the dataflow has ended."""
+        """Release everything: the dataflow has ended."""

@@ -1,4 +1,4 @@
-"""The bins of a keyed operator on one worker: states in a store, and what they have put off."""
+"""A `BinState` for operators with a state per key: a store holds the states, and timers go along with their bins."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from routing.state.timers import PendingTimers
 class KeyedState:
     """A `BinState` over a `KeyedStore`."""
 
-    def __init__(self, store: KeyedStore, pending: PendingTimers) -> None:
+    def __init__(self, store: KeyedStore, timers: PendingTimers) -> None:
         self._store = store
-        self._pending = pending
+        self._timers = timers
 
     def bins(self) -> dict[BinId, int]:
         """The bins that hold anything, with their numbers of keys."""
@@ -30,13 +30,13 @@ class KeyedState:
         self._store.install(bin_id, chunk)
 
     def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
-        """Take out what a bin has put off."""
-        return self._pending.take(bin_id)
+        """Take out a bin's timers."""
+        return self._timers.extract(bin_id)
 
     def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
-        """Put in what a bin has put off."""
-        self._pending.install(bin_id, items)
+        """Put in a bin's timers."""
+        self._timers.install(bin_id, items)
 
     def close(self) -> None:
-        """Let go of all bins: the operator has ended."""
+        """Close the store: the operator has ended."""
         self._store.close()

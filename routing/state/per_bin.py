@@ -1,4 +1,4 @@
-"""Bins with a state of the user's own making, and what they have put off.
+"""A `BinState` for operators with a state per bin, a value of the user's own: the bins, in memory, and their timers.
 
 A state that is a dictionary travels entry by entry, in chunks; any other is encoded as a whole and travels in pieces.
 """
@@ -22,12 +22,12 @@ PIECE = b"p"
 class Bin:
     """The state of one bin; `state` is the user's to change or replace."""
 
-    __slots__ = ("_pending", "_time", "bin_id", "state")
+    __slots__ = ("_timers", "_time", "bin_id", "state")
 
-    def __init__(self, bin_id: BinId, state: Any, pending: PendingTimers) -> None:
+    def __init__(self, bin_id: BinId, state: Any, timers: PendingTimers) -> None:
         self.bin_id = bin_id
         self.state = state
-        self._pending = pending
+        self._timers = timers
         self._time = 0
 
     def put_off(self, time: int, item: Any) -> None:
@@ -37,7 +37,7 @@ class Bin:
                 f"bin {self.bin_id} cannot put {item!r} off until {time}: it is at {self._time}; "
                 f"name that time or a later one"
             )
-        self._pending.add(self.bin_id, time, item)
+        self._timers.set(self.bin_id, time, item)
 
     def enter(self, time: int) -> None:
         """Be used at `time`."""
@@ -47,9 +47,9 @@ class Bin:
 class PerBinState:
     """A `BinState` of bins in memory."""
 
-    def __init__(self, initial: Callable[[], Any], pending: PendingTimers) -> None:
+    def __init__(self, initial: Callable[[], Any], timers: PendingTimers) -> None:
         self._initial = initial
-        self._pending = pending
+        self._timers = timers
         self._bins: dict[BinId, Bin] = {}
         self._pieces: dict[BinId, list[bytes]] = {}
 
@@ -57,7 +57,7 @@ class PerBinState:
         """The bin, made if it is new, for use at `time`."""
         found = self._bins.get(bin_id)
         if found is None:
-            found = self._bins[bin_id] = Bin(bin_id, self._initial(), self._pending)
+            found = self._bins[bin_id] = Bin(bin_id, self._initial(), self._timers)
         found.enter(time)
         return found
 
@@ -89,23 +89,23 @@ class PerBinState:
         if kind == PIECE:
             self._pieces.setdefault(bin_id, []).append(payload)
             return
-        arriving = self._bins.setdefault(bin_id, Bin(bin_id, {}, self._pending))
+        arriving = self._bins.setdefault(bin_id, Bin(bin_id, {}, self._timers))
         if payload:
             arriving.state.update(decode_chunk(payload))
 
     def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
-        """Take out what a bin has put off."""
-        return self._pending.take(bin_id)
+        """Take out a bin's timers."""
+        return self._timers.extract(bin_id)
 
     def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
-        """Put in what a bin has put off: its state is complete."""
+        """Put in a bin's timers: its state is complete."""
         pieces = self._pieces.pop(bin_id, None)
         if pieces is not None:
-            self._bins[bin_id] = Bin(bin_id, codec.decode_value(b"".join(pieces)), self._pending)
-        self._pending.install(bin_id, items)
+            self._bins[bin_id] = Bin(bin_id, codec.decode_value(b"".join(pieces)), self._timers)
+        self._timers.install(bin_id, items)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Drop everything."""
         self._bins.clear()
         self._pieces.clear()
 

@@ -1,4 +1,8 @@
-"""Work that bins have put off until a time: what is due when, and what goes along when a bin moves."""
+"""The timers of one stateful operator on one worker: what is due when, and what leaves with a bin that moves.
+
+`S` asks for the earliest time and for what is due, and holds a capability for every time that has a timer. Users set
+timers through `Timers.set` (per key) or `Bin.put_off` (per bin).
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,9 @@ from routing.bins import BinId
 
 
 class PendingTimers:
-    """Per bin, items with the times that they wait for. The cost of asking is that of the answer.
+    """Items by time and bin. An answer costs what is in it, not what is set.
 
-    With `once`, an item that is put off again until the same time is not kept twice.
+    With `once`, an item that is set again for the same time is kept once.
     """
 
     def __init__(self, *, once: bool = False) -> None:
@@ -20,17 +24,17 @@ class PendingTimers:
         self._by_time: dict[int, dict[BinId, list[Any] | dict[Any, None]]] = {}
         self._times_of: dict[BinId, set[int]] = {}
         self._local: dict[int, dict[Any, None]] = {}
-        """What belongs to no bin, by the time that it waits for."""
+        """Items of no bin, by time."""
         self._order: list[int] = []
-        """Times that something waits, or has waited, for: a heap, each time in it once."""
+        """A heap of the times that have, or have had, a timer; each is in it once."""
         self._ordered: set[int] = set()
-        self.appeared: set[int] = set()
-        """Times that something waits for since the host last looked; it takes a capability for each."""
-        self.vanished: set[int] = set()
-        """Times that nothing waits for any more since then, because a bin left."""
+        self.new_times: set[int] = set()
+        """Times that have got their first timer since S last looked; it takes a capability for each."""
+        self.emptied_times: set[int] = set()
+        """Times that have lost their last timer since then, because a bin left."""
 
-    def add(self, bin_id: BinId, time: int, item: Any) -> None:
-        """Put `item` off until `time`."""
+    def set(self, bin_id: BinId, time: int, item: Any) -> None:
+        """Have `item` due at `time`."""
         bins = self._by_time.get(time)
         if bins is None:
             self._enqueue(time)
@@ -44,8 +48,8 @@ class PendingTimers:
         else:
             items.append(item)
 
-    def add_local(self, time: int, item: Any) -> None:
-        """Schedule `item` for the end of epoch `time` on this worker, once. It belongs to no bin and does not move."""
+    def set_local(self, time: int, item: Any) -> None:
+        """Have `item` due at `time` on this worker, once. It belongs to no bin and does not move."""
         items = self._local.get(time)
         if items is None:
             self._enqueue(time)
@@ -53,28 +57,28 @@ class PendingTimers:
         items[item] = None
 
     def first(self) -> int | None:
-        """The earliest time that something waits for."""
-        while self._order and not self.waits_for(self._order[0]):
+        """The earliest time that has a timer."""
+        while self._order and not self.any_at(self._order[0]):
             self._ordered.remove(heappop(self._order))
         return self._order[0] if self._order else None
 
-    def waits_for(self, time: int) -> bool:
-        """Whether something waits for `time`."""
+    def any_at(self, time: int) -> bool:
+        """Whether `time` has a timer."""
         return time in self._by_time or time in self._local
 
-    def due(self, time: int) -> list[tuple[BinId, list[Any]]]:
-        """Take what waits for `time`, by bin."""
+    def pop_due(self, time: int) -> list[tuple[BinId, list[Any]]]:
+        """Take the items that are due at `time`, by bin."""
         bins = self._by_time.pop(time, {})
         for bin_id in bins:
             self._forget(bin_id, time)
         return [(bin_id, list(items)) for bin_id, items in bins.items()]
 
-    def due_local(self, time: int) -> list[Any]:
-        """Take what waits for `time` and belongs to no bin."""
+    def pop_due_local(self, time: int) -> list[Any]:
+        """Take the items that are due at `time` and belong to no bin."""
         return list(self._local.pop(time, ()))
 
-    def take(self, bin_id: BinId) -> list[tuple[int, Any]]:
-        """Take all that a bin waits for, in order of times: it moves elsewhere."""
+    def extract(self, bin_id: BinId) -> list[tuple[int, Any]]:
+        """Take all items of a bin, in order of times: it moves elsewhere."""
         items: list[tuple[int, Any]] = []
         for time in sorted(self._times_of.pop(bin_id, ())):
             bins = self._by_time[time]
@@ -82,19 +86,19 @@ class PendingTimers:
             if not bins:
                 del self._by_time[time]
                 if time not in self._local:
-                    self.vanished.add(time)
+                    self.emptied_times.add(time)
         return items
 
     def install(self, bin_id: BinId, items: Iterable[tuple[int, Any]]) -> None:
-        """Take over what a bin waited for elsewhere."""
+        """Set what `extract` took elsewhere."""
         for time, item in items:
-            self.add(bin_id, time, item)
+            self.set(bin_id, time, item)
 
     def _enqueue(self, time: int) -> None:
-        """Note a time that something is about to wait for."""
-        if self.waits_for(time):
+        """Note a time that is about to get a timer."""
+        if self.any_at(time):
             return
-        self.appeared.add(time)
+        self.new_times.add(time)
         if time not in self._ordered:
             heappush(self._order, time)
             self._ordered.add(time)

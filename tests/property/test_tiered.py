@@ -101,7 +101,7 @@ class Machine:
         return self.keyed(self.logic.apply(0, time, batch))
 
     def on_due(self, time: int) -> list[Any]:
-        return self.keyed(self.logic.on_due(time)) if self.logic.pending.waits_for(time) else []
+        return self.keyed(self.logic.on_due(time)) if self.logic.timers.any_at(time) else []
 
     def entries(self, chunk: bytes) -> dict[Any, Any]:
         batch = decode_batch(chunk)

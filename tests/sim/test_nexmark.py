@@ -107,7 +107,7 @@ class Witness:
     told: Counter[str] = field(default_factory=Counter)
     bin_shelves: list[PerBinState] = field(default_factory=list)
     stores: list[KeyedStore] = field(default_factory=list)
-    pendings: list[PendingTimers] = field(default_factory=list)
+    all_timers: list[PendingTimers] = field(default_factory=list)
 
     def patches(self) -> Iterable[Any]:
         """Have operators make what they are made of here."""
@@ -145,10 +145,10 @@ class Witness:
             assert kind == except_for or not any(states), f"left in {kind}: {states}"
 
     def check_done(self) -> None:
-        """Raise unless all that was put off was done."""
-        assert [pending.first() for pending in self.pendings] == [None] * len(self.pendings)
+        """Raise unless all timers have gone off."""
+        assert [timers.first() for timers in self.all_timers] == [None] * len(self.all_timers)
 
-    def _bin_state(self, initial: Any, pending: PendingTimers) -> PerBinState:
+    def _bin_state(self, initial: Any, timers: PendingTimers) -> PerBinState:
         assert self.building is not None
         worker, used = self.building, self.used
 
@@ -157,18 +157,18 @@ class Witness:
                 used[time, bin_id].add(worker)
                 return super().bin_at(bin_id, time)
 
-        self.bin_shelves.append(Watched(initial, pending))
-        self.pendings.append(pending)
+        self.bin_shelves.append(Watched(initial, timers))
+        self.all_timers.append(timers)
         return self.bin_shelves[-1]
 
-    def _keyed_state(self, store: KeyedStore, pending: PendingTimers) -> KeyedState:
+    def _keyed_state(self, store: KeyedStore, timers: PendingTimers) -> KeyedState:
         self.stores.append(store)
-        self.pendings.append(pending)
-        return KeyedState(store, pending)
+        self.all_timers.append(timers)
+        return KeyedState(store, timers)
 
-    def _window_state(self, bins: Bins, state_words: int, key: Any, state: Any, pending: PendingTimers) -> WindowState:
-        self.pendings.append(pending)
-        return WindowState(bins, state_words, key, state, pending)
+    def _window_state(self, bins: Bins, state_words: int, key: Any, state: Any, timers: PendingTimers) -> WindowState:
+        self.all_timers.append(timers)
+        return WindowState(bins, state_words, key, state, timers)
 
 
 def run_seed(query: str, seed: int, *, trace_moves: int = 0) -> Witness:
@@ -241,7 +241,7 @@ def test_the_answers_are_right_while_bins_move(query: str, sim_seed: int | None,
     assert told["rows"] >= 10
     if not query.startswith(("q1", "q2")):
         assert told["ships"] >= 25
-        assert told["Refused"] >= 1
+        assert told["RefusedCommand"] >= 1
 
 
 def feed(
@@ -268,7 +268,7 @@ def feed(
                 yield
     for input in inputs.values():
         input.close()
-    # What was put off until after the last event also moves.
+    # Timers of epochs after the last event also move.
     yield from command(scenario, worker, control, dice, until=control.time + scenario.control_after)
 
 

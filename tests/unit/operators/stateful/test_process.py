@@ -11,7 +11,7 @@ import pytest
 from framework.errors import GraphError, OperatorFailed, TimeNotCovered
 from framework.launch.execute import example
 from operators import DISCARD, BinOptions, Timers, empty, iterator_source, process, to_stream
-from operators.stateful.process import _Hosted
+from operators.stateful.process import _ProcessLogic
 from routing.bins import BinId
 from routing.hashing import UnsupportedKey
 from tests.unit.operators.moving import Outcome, Rows, by_epoch, run_moving
@@ -88,9 +88,9 @@ def test_a_timer_can_set_another_one():
 
 
 def test_a_timer_that_is_set_often_is_kept_once():
-    hosted = _Hosted(Alarm(), [of_key], BinOptions(1))
-    hosted.apply(0, 0, [("a", 5), ("b", 5)] * 1000)
-    assert sorted(hosted.pending.take(BinId(0))) == [(5, "a"), (5, "b")]
+    logic = _ProcessLogic(Alarm(), [of_key], BinOptions(1))
+    logic.apply(0, 0, [("a", 5), ("b", 5)] * 1000)
+    assert sorted(logic.timers.extract(BinId(0))) == [(5, "a"), (5, "b")]
 
 
 def test_a_timer_for_the_past():

@@ -169,12 +169,12 @@ REMEDY = r"; make it of tuples, .*, or register a codec with `codec.register`$"
 
 
 def of_keys() -> BinState:
-    bins, pending = Bins(1), PendingTimers()
+    bins, timers = Bins(1), PendingTimers()
     store = MemoryStore(bins)
     states = store.begin(["a", "k"])
     states.update(a=1, k=object())
     store.end(states, born=["a", "k"], changed=["a", "k"], gone=[])
-    return KeyedState(store, pending)
+    return KeyedState(store, timers)
 
 
 def of_bins(state: Any, put_off: Any = None) -> BinState:

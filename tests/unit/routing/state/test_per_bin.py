@@ -1,4 +1,4 @@
-"""What a bin has put off travels like its state, in pieces of bounded size, and leaves nothing behind."""
+"""The timers of a bin travel like its state, in pieces of bounded size, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ITEM_BYTES_MAX = 40
 
 @pytest.mark.parametrize("state", [{"a": 1}, ["a", 1], None])
 @pytest.mark.parametrize("chunk_bytes_max", [1, 100, 100_000])
-def test_much_that_was_put_off_arrives_in_pieces_of_bounded_size(state: Any, chunk_bytes_max: int):
+def test_many_timers_arrive_in_pieces_of_bounded_size(state: Any, chunk_bytes_max: int):
     leaves, arrives = PendingTimers(), PendingTimers()
     here, there = PerBinState(lambda: copy(state), leaves), PerBinState(dict, arrives)
     for n in range(200):
@@ -38,20 +38,20 @@ def test_much_that_was_put_off_arrives_in_pieces_of_bounded_size(state: Any, chu
                 sizes.append(len(payload))
     assert max(sizes) <= max(chunk_bytes_max, ITEM_BYTES_MAX)
     assert there.bin_at(BIN, 5).state == state
-    assert arrives.take(BIN) == [(5 + n % 7, f"item {n}") for n in sorted(range(200), key=lambda n: n % 7)]
+    assert arrives.extract(BIN) == [(5 + n % 7, f"item {n}") for n in sorted(range(200), key=lambda n: n % 7)]
     assert leaves.first() is None
 
 
 def test_a_bin_that_comes_and_goes_leaves_nothing_behind():
-    pending = PendingTimers()
-    pending.add(BinId(1), 5, "soon")
+    timers = PendingTimers()
+    timers.set(BinId(1), 5, "soon")
     for _ in range(100):
-        pending.install(BIN, [(1000, "late")])
-        assert pending.first() == 5
-        assert pending.take(BIN) == [(1000, "late")]
-    assert len(pending._order) == 2
-    pending.install(BIN, [(1000, "late")])
-    assert pending.due(5) == [(BinId(1), ["soon"])]
-    assert pending.first() == 1000
-    assert pending.due(1000) == [(BIN, ["late"])]
-    assert pending.first() is None
+        timers.install(BIN, [(1000, "late")])
+        assert timers.first() == 5
+        assert timers.extract(BIN) == [(1000, "late")]
+    assert len(timers._order) == 2
+    timers.install(BIN, [(1000, "late")])
+    assert timers.pop_due(5) == [(BinId(1), ["soon"])]
+    assert timers.first() == 1000
+    assert timers.pop_due(1000) == [(BIN, ["late"])]
+    assert timers.first() is None
