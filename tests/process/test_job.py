@@ -13,7 +13,7 @@ from tests.process.jobs import HAILER, hailer
 from tests.processes import run, start
 
 JOB = """
-from operators import Job
+from hailer import Job
 
 job = Job("wordcount")
 
@@ -51,6 +51,27 @@ def test_words_of_a_file_are_counted(folder: Path, command: list[str], shape: li
         final[word] = max(total, final.get(word, 0))
     assert final == Counter(TEXT.split())
     assert sorted(total for _, (_, total) in rows) == sorted(n for c in final.values() for n in range(1, c + 1))
+
+
+@pytest.mark.parametrize("command", [[HAILER, "run", "job.py"], [sys.executable, "job.py"]])
+def test_folders_with_the_names_of_our_packages_do_not_disturb(folder: Path, command: list[str]):
+    for name in ("framework", "operators", "routing"):
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text("raise AssertionError(__file__)\n")
+    (folder / "book.txt").write_text("a\n")
+    ended = run(*command, "-n2", "--input", "lines=book.txt", state=folder, cwd=folder)
+    assert (ended.code, ended.out, ended.err) == (0, 'counts\t0\t["a", 1]\n', "")
+
+
+def test_a_job_that_imports_what_our_package_hides_is_told_so(folder: Path):
+    (folder / "operators").mkdir()
+    (folder / "operators" / "mine.py").touch()
+    (folder / "job.py").write_text(f"{JOB}\nimport operators.mine\n")
+    ended = hailer(folder, "run", "job.py", "--input", "lines=book.txt")
+    assert ended.err.splitlines()[-1] == (
+        f"ImportError: Hailer's package 'operators', which has no 'mine', hides yours, {folder / 'operators'}; "
+        "rename yours, or put it into a package of your own"
+    )
 
 
 def test_outputs_without_a_destination_are_printed(folder: Path):
