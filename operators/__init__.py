@@ -7,7 +7,7 @@ from operators.capture.event_file import EventReader, EventWriter
 from operators.capture.event_log import EventLog
 from operators.capture.extract import Extracted
 from operators.capture.replay import replay
-from operators.core.concatenate import concatenate
+from operators.core.concat import concatenate
 from operators.core.empty import empty
 from operators.core.feedback import feedback
 from operators.core.probe import Probe

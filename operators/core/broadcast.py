@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.pact import Broadcast
+from operators.core.exchange import pass_on
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -21,9 +21,4 @@ def broadcast(stream: Stream[T], *, name: str = "broadcast") -> Stream[T]:
     >>> example(lambda scope: to_stream(scope, ["to all"]).broadcast().extract()).rows()
     ['to all']
     """
-
-    def logic(input: InputHandle, output: OutputHandle) -> None:
-        for capability, container in input:
-            output.session(capability).give_container(container)
-
-    return stream.unary(logic, pact=Broadcast(), name=name)
+    return stream.unary(pass_on, pact=Broadcast(), name=name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from framework.dataflow.pact import Pipeline
@@ -30,6 +30,19 @@ def concat(stream: Stream[T], *others: Stream[T], name: str = "concat") -> Strea
                 f"`.to_rows()`, or the rows into columns with `.to_columns(schema)`"
             )
     return type(stream)(merge(stream.scope, [stream.outlet, *(other.outlet for other in others)], name))
+
+
+def concatenate(scope: Scope, streams: Iterable[Stream[T]], *, name: str = "concatenate") -> Stream[T]:
+    """Put all `streams` of `scope` together, as `Stream.concat` does; there may be none.
+
+    >>> from framework.launch.execute import example
+    >>> from operators.input.to_stream import to_stream
+    >>> example(lambda scope: concatenate(scope, [to_stream(scope, [n]) for n in range(3)]).extract()).rows()
+    [0, 1, 2]
+    """
+    from operators.stream import Stream
+
+    return Stream(merge(scope, [stream.outlet for stream in streams], name))
 
 
 def merge(scope: Scope, outlets: Sequence[Outlet], name: str) -> Outlet:

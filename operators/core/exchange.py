@@ -1,4 +1,4 @@
-"""Records on the worker that they ask for."""
+"""Records brought to other workers: by a number, by a key, or in equal slices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def exchange(stream: Stream[T], route: Callable[[T], int], *, name: str = "excha
     `route` must give the same number on every worker. Python's own `hash` of a string does not; see `exchange_by`. When
     workers join or leave, a number's records go to another worker from some moment on.
     """
-    return stream.unary(_pass_on, pact=Exchange(route), name=name)
+    return stream.unary(pass_on, pact=Exchange(route), name=name)
 
 
 def exchange_by(stream: Stream[T], key: Callable[[T], Any], *, name: str = "exchange_by") -> Stream[T]:
@@ -41,7 +41,7 @@ def exchange_by(stream: Stream[T], key: Callable[[T], Any], *, name: str = "exch
     Keys are strings, bytes, numbers, `None`, and tuples of these. A key keeps its worker, one of those that the job
     began with, also when others join.
     """
-    return stream.unary(_pass_on, pact=Fixed(lambda record: stable_hash(key(record))), name=name)
+    return stream.unary(pass_on, pact=Fixed(lambda record: stable_hash(key(record))), name=name)
 
 
 def deal(stream: Stream[T], *, name: str = "deal") -> Stream[T]:
@@ -52,9 +52,10 @@ def deal(stream: Stream[T], *, name: str = "deal") -> Stream[T]:
     >>> example(lambda scope: to_stream(scope, ["tea", "milk"]).deal().extract()).rows()
     ['tea', 'milk']
     """
-    return stream.unary(_pass_on, pact=Deal(), name=name)
+    return stream.unary(pass_on, pact=Deal(), name=name)
 
 
-def _pass_on(input: InputHandle, output: OutputHandle) -> None:
+def pass_on(input: InputHandle, output: OutputHandle) -> None:
+    """The logic of operators whose pact does the work."""
     for capability, container in input:
         output.session(capability).give_container(container)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from framework.dataflow.capability import Capability
-from framework.dataflow.handle import ROWS_PER_CONTAINER
+from framework.dataflow.handle import ROWS_PER_CONTAINER, OutputHandle
 from framework.dataflow.operator import OperatorLogic
 from framework.dataflow.scope import Scope
 from framework.errors import GraphError, InputClosed, TimeWentBackwards
 from framework.progress.domain import Domain
 from framework.wire.container import Container
-from operators.input.feed import Feed
 from operators.stream import Stream
 
 T = TypeVar("T")
@@ -135,3 +134,35 @@ class Input(Generic[T]):
                 raise GraphError(f"input {self._name!r} feeds no stream yet; call .stream(scope) in the dataflow first")
             raise InputClosed(f"input {self._name!r} is closed; send before close() and before the program returns")
         return self._capability
+
+
+class Feed:
+    """What inputs share: an output that the program sends to, no faster than the dataflow takes it.
+
+    Once a container's worth was sent since the worker's last step, sending steps the worker, and while a peer is behind
+    it waits for it. Within a step, as when an operator's own function sends, it does neither.
+    """
+
+    def __init__(self, scope: Scope, output: OutputHandle, name: str) -> None:
+        self._scope = scope
+        self._output = output
+        self._name = name
+        self._sent = 0
+        self._sent_since_step = scope.worker.steps
+
+    def push(self, capability: Capability, container: Container) -> None:
+        """Send a container at the time of `capability`; return when more may be sent."""
+        if not self._scope.complete:
+            raise GraphError(
+                f"input {self._name!r} was sent records while its dataflow was being built, and not all of it would "
+                f"see them; send after the `with` block"
+            )
+        self._output.session(capability).give_container(container)
+        worker = self._scope.worker
+        if worker.steps != self._sent_since_step:
+            self._sent, self._sent_since_step = 0, worker.steps
+        self._sent += len(container)
+        if self._sent >= ROWS_PER_CONTAINER and not worker.stepping:
+            worker.step()
+            while worker.congested():
+                worker.step_or_park()

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from framework.dataflow.capability import Capability
 from framework.dataflow.operator import OperatorLogic
 from framework.dataflow.scope import Scope
-from operators.input.feed import Feed
+from operators.input.input import Feed
 from operators.stream import Stream
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""`concat`: several streams as one."""
+"""`concat` and `concatenate`: several streams as one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from framework.errors import GraphError
 from framework.launch.execute import example
-from operators import iterator_source, to_stream
+from operators import concatenate, iterator_source, to_stream
 from tests.unit.operators.cluster import SEEDS, all_numbers, merged, numbers, run
 
 
@@ -45,3 +45,22 @@ def test_streams_of_two_scopes():
 
     with pytest.raises(GraphError, match="a stream of scope 'example' cannot be used in scope 'inner'"):
         example(build)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_any_number_of_streams(count: int):
+    result = example(lambda scope: concatenate(scope, (to_stream(scope, [n]) for n in range(count))).extract())
+    assert result.rows() == list(range(count))
+
+
+def test_no_streams_are_an_empty_stream():
+    assert example(lambda scope: concatenate(scope, []).extract()).rows() == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_on_a_cluster_parts_are_the_whole_again(seed: int):
+    def build(scope):
+        source = iterator_source(scope, numbers(scope.worker.index))
+        return concatenate(scope, source.partition(4, lambda n: n % 4)).extract()
+
+    assert merged(run(build, seed=seed)) == all_numbers()
