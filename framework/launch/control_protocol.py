@@ -26,7 +26,7 @@ class Supervised:
     process: int
     pid: int
     workers: Sequence[WorkerId]
-    inquiry: RpcClient
+    rpc: RpcClient
     phases: list[tuple[WorkerId, str, float]] = field(default_factory=list)
     """What a process that came later has behind it of its join, by worker, with the seconds that it took."""
     joined: set[WorkerId] = field(default_factory=set)

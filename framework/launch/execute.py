@@ -18,7 +18,6 @@ from typing import TypeVar
 
 from framework.dataflow.scope import Scope
 from framework.errors import ConfigError, JobStopped, PeersUnreachable
-from framework.launch.agent import Agent
 from framework.launch.child import live_as_child, tell
 from framework.launch.config import Config, Spawned, inherited_listener, parse, usage, with_spawned
 from framework.launch.control_protocol import ControlPlane
@@ -26,7 +25,7 @@ from framework.launch.launcher import Launcher
 from framework.launch.local import LocalLauncher
 from framework.launch.memory_tuning import keep_freed_memory, leave_alone_what_is_loaded
 from framework.launch.report import render, worst
-from framework.launch.rpc import RpcLink
+from framework.launch.rpc import RpcLink, RpcServer
 from framework.launch.signals import Stop, exit_code
 from framework.launch.status_pipe import tell_join
 from framework.launch.supervisor import ProcessesFailed, supervise
@@ -165,7 +164,7 @@ def _execute(
             for worker in workers:
                 tell_join(spawned, worker)
         if spawned is not None and plane is not None:
-            Agent(RpcLink(socket.socket(fileno=spawned.link_fd)), workers, plane.answer).start()
+            RpcServer(RpcLink(socket.socket(fileno=spawned.link_fd)), workers, plane.answer).start()
         return _run_workers(main, config, workers, stop, mesh, is_ours=is_ours)
     finally:
         mesh.close()

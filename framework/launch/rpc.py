@@ -1,7 +1,11 @@
-"""The link between a process of a job and whoever supervises it: requests go down, answers come up.
+"""Requests from the supervisor to the workers of a process, and their answers: one JSON object per line.
 
-One JSON object per line. A local child inherits its end of a socket pair, so that nobody else can speak on it; a link
-from farther away has to prove who it is before it is handed here. What requests mean is not known here.
+A worker executes a request in its own thread, between its steps, and never waits for the supervisor: one thread reads
+requests, another writes answers. A request that it does not get to in time is not executed at all, so that one that the
+supervisor has given up on has had no effect.
+
+A local child inherits its end of a socket pair, which nobody else can reach; a link from another machine is
+authenticated before it is passed here. What requests mean is decided above.
 """
 
 from __future__ import annotations
@@ -10,14 +14,21 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from concurrent.futures import TimeoutError as WaitedTooLong
 from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
-from framework.errors import UserError, WorldError
+from framework.errors import HailerError, UserError, WorldError
 from framework.membership.members import WorkerId
+from framework.worker.worker import Worker
+
+Handler = Callable[[Worker, str, Mapping[str, Any]], Any]
+"""What a worker answers to a request with these arguments: anything that JSON can say."""
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """A longer line is refused on the way out, and ends the link on the way in."""
@@ -35,7 +46,7 @@ class NoAnswer(WorldError):
 
 
 class RpcLink:
-    """Objects over a socket. One thread may receive; any may send."""
+    """JSON objects over a socket. One thread may receive; any may send."""
 
     def __init__(self, connection: socket.socket, *, send_s_max: int | None = None) -> None:
         """`send_s_max`: how long the other end may leave what was sent unread, before sending fails."""
@@ -66,14 +77,14 @@ class RpcLink:
         return None
 
     def close(self) -> None:
-        """End the link; whoever waits in `receive` is told, and releases its own part."""
+        """End the link; a thread that waits in `receive` gets None, and closes its own part."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 
 class RpcClient:
-    """The supervisor's end: asks the workers of one process."""
+    """The supervisor's end of the link: asks the workers of one process."""
 
     def __init__(self, link: RpcLink) -> None:
         self._link = link
@@ -81,7 +92,7 @@ class RpcClient:
         self._asked = 0
         self._lock = threading.Lock()
         self._ended = False
-        threading.Thread(target=self._listen, name="inquiry", daemon=True).start()
+        threading.Thread(target=self._receive, name="rpc client", daemon=True).start()
 
     def ask(
         self, worker: WorkerId, request: str, arguments: Mapping[str, Any] | None = None, *, within_s: float
@@ -111,10 +122,10 @@ class RpcClient:
         return PendingReply(worker, answer, within_s)
 
     def close(self) -> None:
-        """Ask no more."""
+        """Close the link; requests that wait for an answer fail."""
         self._link.close()
 
-    def _listen(self) -> None:
+    def _receive(self) -> None:
         while (message := self._link.receive()) is not None:
             with self._lock:
                 _, answer = self._waiting.pop(message.get("id", -1), (None, None))
@@ -149,7 +160,7 @@ class PendingReply:
         self._within_s = within_s
 
     def result(self) -> Any:
-        """Wait for it, with a bound."""
+        """Wait for it, but no longer than the worker has and `GRACE_S`."""
         try:
             return self._answer.result(self._within_s + GRACE_S)
         except WaitedTooLong:
@@ -157,3 +168,53 @@ class PendingReply:
                 f"worker {self._worker} did not get to its next step within {self._within_s:g} s: "
                 f"it is busy in a function of the job, or waits for input"
             ) from None
+
+
+class RpcServer:
+    """A process's end of the link: has its workers answer, each in its own thread, between its steps."""
+
+    def __init__(self, link: RpcLink, workers: Sequence[Worker], handler: Handler) -> None:
+        self._link = link
+        self._workers = {worker.id: worker for worker in workers}
+        self._handler = handler
+        self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
+
+    def start(self) -> None:
+        """Answer from now on, until the link or the process ends."""
+        threading.Thread(target=self._read, name="rpc requests", daemon=True).start()
+        threading.Thread(target=self._write, name="rpc answers", daemon=True).start()
+
+    def _read(self) -> None:
+        while (message := self._link.receive()) is not None:
+            match message:
+                case {"id": int(number), "worker": int(id_), "request": str(), "within_s": float() | int()}:
+                    worker = self._workers.get(id_)  # type: ignore[call-overload]
+                    if worker is None:
+                        self._answers.put({"id": number, "error": f"worker {id_} is not of this process"})
+                        continue
+                    deadline_s = time.monotonic() + message["within_s"]
+                    worker.activator(partial(self._execute, worker, message, deadline_s)).activate_from_thread()
+        self._link.close()
+
+    def _execute(self, worker: Worker, message: dict[str, Any], deadline_s: float) -> None:
+        """In the worker's thread. An exception is the answer to its request, and never ends the job."""
+        if time.monotonic() > deadline_s:
+            return
+        try:
+            answer = {"answer": self._handler(worker, message["request"], message.get("with") or {})}
+        except HailerError as error:
+            answer = {"error": str(error)}
+        except Exception as error:
+            answer = {"error": f"worker {worker.id} failed to answer {message['request']!r}: {error!r}"}
+        self._answers.put({"id": message["id"], **answer})
+
+    def _write(self) -> None:
+        with suppress(OSError):  # the supervisor is gone, and the lifeline ends this process
+            while True:
+                message = self._answers.get()
+                try:
+                    self._link.send(message)
+                except RequestFailed as error:
+                    self._link.send({"id": message["id"], "error": str(error)})
+                except (TypeError, ValueError) as error:
+                    self._link.send({"id": message["id"], "error": f"the answer is not JSON: {error}"})

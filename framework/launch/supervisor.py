@@ -106,7 +106,7 @@ class _Child:
         if self.news >= 0:
             os.close(self.news)
             self.news = -1
-        self.supervised.inquiry.close()
+        self.supervised.rpc.close()
 
     def end(self) -> str:
         """How it ended, if it did not say."""

@@ -56,14 +56,14 @@ class WorkerRpc:
             raise NoAnswer(f"worker {worker} has left")
         if not process.member:
             raise BadRequest(f"worker {worker} has not joined yet; ask again in a moment")
-        return process.inquiry.ask(worker, request, arguments, within_s=WITHIN_S)
+        return process.rpc.ask(worker, request, arguments, within_s=WITHIN_S)
 
     def ask_all(
         self, request: str, arguments: Mapping[str, Any] | None = None, *, but: Mapping[WorkerId, str] = _NONE
     ) -> tuple[dict[WorkerId, Any], dict[WorkerId, str]]:
         """What the members answer, and why those that do not do not; those in `but` are not asked again."""
         asked = {
-            worker: process.inquiry.begin(worker, request, arguments, within_s=WITHIN_S)
+            worker: process.rpc.begin(worker, request, arguments, within_s=WITHIN_S)
             for worker, process in self.workers.items()
             if worker not in but and process.member
         }

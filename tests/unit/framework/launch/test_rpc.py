@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from framework.errors import UserError
-from framework.launch.agent import Agent
 from framework.launch.execute import execute
-from framework.launch.rpc import LINE_BYTES_MAX, NoAnswer, RequestFailed, RpcClient, RpcLink
+from framework.launch.rpc import LINE_BYTES_MAX, NoAnswer, RequestFailed, RpcClient, RpcLink, RpcServer
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 from operators import Input
@@ -40,12 +39,12 @@ def answer(worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
 def linked(worker: Worker) -> Iterator[RpcClient]:
     """A worker that answers, and the other end."""
     ours, theirs = socket.socketpair()
-    Agent(RpcLink(theirs), [worker], answer).start()
-    inquiry = RpcClient(RpcLink(ours))
+    RpcServer(RpcLink(theirs), [worker], answer).start()
+    client = RpcClient(RpcLink(ours))
     try:
-        yield inquiry
+        yield client
     finally:
-        inquiry.close()
+        client.close()
 
 
 def asking(*requests: tuple[str, Mapping[str, Any]]) -> list[Any]:
@@ -57,15 +56,15 @@ def asking(*requests: tuple[str, Mapping[str, Any]]) -> list[Any]:
             numbers.stream(scope)
         outcomes: list[Any] = []
 
-        def ask(inquiry: RpcClient) -> None:
+        def ask(client: RpcClient) -> None:
             for request, arguments in requests:
                 try:
-                    outcomes.append(inquiry.ask(worker.id, request, arguments, within_s=WITHIN_S))
+                    outcomes.append(client.ask(worker.id, request, arguments, within_s=WITHIN_S))
                 except (NoAnswer, RequestFailed) as error:
                     outcomes.append(error)
 
-        with linked(worker) as inquiry:
-            thread = threading.Thread(target=ask, args=[inquiry])
+        with linked(worker) as client:
+            thread = threading.Thread(target=ask, args=[client])
             thread.start()
             while thread.is_alive():
                 worker.step_or_park(0.01)
@@ -100,15 +99,15 @@ def test_a_worker_that_does_not_step_in_time_does_nothing():
             executed.append(request)
 
         ours, theirs = socket.socketpair()
-        Agent(RpcLink(theirs), [worker], note).start()
-        inquiry = RpcClient(RpcLink(ours))
-        pending = inquiry.begin(worker.id, "late", within_s=0.0)
+        RpcServer(RpcLink(theirs), [worker], note).start()
+        client = RpcClient(RpcLink(ours))
+        pending = client.begin(worker.id, "late", within_s=0.0)
         with pytest.raises(NoAnswer, match="worker 0 did not get to its next step within 0 s"):
             pending.result()
         with worker.dataflow():
             pass
         worker.step()
-        inquiry.close()
+        client.close()
         return executed
 
     assert execute(main) == [[]]
@@ -116,20 +115,20 @@ def test_a_worker_that_does_not_step_in_time_does_nothing():
 
 def test_an_end_that_is_gone_is_told():
     ours, theirs = socket.socketpair()
-    inquiry = RpcClient(RpcLink(ours))
-    pending = inquiry.begin(WorkerId(3), "status", within_s=WITHIN_S)
+    client = RpcClient(RpcLink(ours))
+    pending = client.begin(WorkerId(3), "status", within_s=WITHIN_S)
     theirs.close()
     with pytest.raises(NoAnswer, match="the process of worker 3 has ended, or does not listen"):
         pending.result()
     with pytest.raises(NoAnswer, match="the process of worker 3 has ended"):
-        inquiry.ask(WorkerId(3), "status", within_s=WITHIN_S)
-    inquiry.close()
+        client.ask(WorkerId(3), "status", within_s=WITHIN_S)
+    client.close()
 
 
 def test_a_process_that_reads_nothing_is_given_up():
     ours, theirs = socket.socketpair()
-    inquiry = RpcClient(RpcLink(ours, send_s_max=1))
-    pending = [inquiry.begin(WorkerId(3), "status", {"much": "x" * 100_000}, within_s=0.0) for _ in range(20)]
+    client = RpcClient(RpcLink(ours, send_s_max=1))
+    pending = [client.begin(WorkerId(3), "status", {"much": "x" * 100_000}, within_s=0.0) for _ in range(20)]
     with pytest.raises(NoAnswer, match="does not listen"):
         pending[-1].result()
     theirs.close()

@@ -70,7 +70,7 @@ def scripted(script: dict[str, list[Any]]) -> Iterator[WorkerRpc]:
         yield WorkerRpc(processes)
     finally:
         for process in processes.running:
-            process.inquiry.close()
+            process.rpc.close()
 
 
 def received(count: int, watch: dict[str, Any] | None = None) -> dict[str, Any]:
