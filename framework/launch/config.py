@@ -3,55 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import socket
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from framework.errors import ConfigError
+from framework.launch.spawned import Spawned
 from framework.membership.members import Address
 
 BASE_PORT = 2101
 PROCESSES_MAX = 1024
 THREADS_MAX = 256
-
-SPAWNED_VARIABLE = "HAILER_SPAWNED"
-"""Set by the launcher of local processes for its children; see `Spawned`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spawned:
-    """What a process that a launcher started was given: sockets and pipes instead of flags."""
-
-    process: int
-    addresses: tuple[Address, ...]
-    listener_fd: int
-    lifeline_fd: int
-    """Ends when the launcher does."""
-    report_fd: int
-    """Takes what the launcher is told unasked: the report of a failure, so that it prints one of them, say."""
-    link_fd: int
-    """A socket to the launcher, for requests and answers while the job runs."""
-    server: int | None = None
-    """The process that helps this one to join, if the job runs already."""
-
-    def to_text(self) -> str:
-        """One line that says it all: the value of `SPAWNED_VARIABLE`."""
-        return json.dumps(astuple(self))
-
-    @staticmethod
-    def from_environment() -> Spawned | None:
-        """What the launcher said, if there is one; said once, so that this process's own children do not hear it."""
-        value = os.environ.pop(SPAWNED_VARIABLE, None)
-        return None if value is None else Spawned.from_text(value)
-
-    @staticmethod
-    def from_text(text: str) -> Spawned:
-        """What `to_text` wrote."""
-        process, addresses, *rest = json.loads(text)
-        return Spawned(process, tuple((host, port) for host, port in addresses), *rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +197,3 @@ def usage() -> str:
     parser = argparse.ArgumentParser(add_help=False, usage=argparse.SUPPRESS)
     add_flags(parser)
     return parser.format_help()
-
-
-def inherited_listener(spawned: Spawned) -> socket.socket:
-    """The listening socket that the launcher bound for this process."""
-    return socket.socket(fileno=spawned.listener_fd)

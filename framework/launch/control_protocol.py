@@ -1,4 +1,4 @@
-"""What a job's processes can be asked while they run, and by whom: a seam that is filled from above the framework."""
+"""The seam between the supervisor of a job's processes and a control plane above the framework."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Supervised:
     workers: Sequence[WorkerId]
     rpc: RpcClient
     phases: list[tuple[WorkerId, str, float]] = field(default_factory=list)
-    """What a process that came later has behind it of its join, by worker, with the seconds that it took."""
+    """The phases of its join that a process which joins has come through: worker, phase, and seconds taken."""
     joined: set[WorkerId] = field(default_factory=set)
     """Its workers that are members of the job."""
     ended: threading.Event = field(default_factory=threading.Event)
     failure: str | None = None
-    """Why it ended, unless that was as it should."""
+    """Why it failed, if it did."""
 
     @property
     def member(self) -> bool:
@@ -42,10 +42,10 @@ class Supervised:
 
 
 class Processes(Protocol):
-    """The processes of a job; any thread may ask."""
+    """The processes of a job; any thread may call."""
 
     def processes(self) -> Sequence[Supervised]:
-        """Those that take part or are about to, in the order of their numbers; those that have left are not there."""
+        """Those that take part or are about to, in the order of their numbers, without those that have left."""
 
     def spawn(self) -> Supervised:
         """Start another one, which joins; its number is higher than any before it. May raise `JobEnds`."""
@@ -63,5 +63,5 @@ class ControlPlane(Protocol):
         They are descriptors that are closed once it has started, or None for the supervisor's own.
         """
 
-    def overseeing(self, workforce: Processes, stop: Stop) -> AbstractContextManager[None]:
-        """Oversee a job's processes while the block runs."""
+    def controlling(self, processes: Processes, stop: Stop) -> AbstractContextManager[None]:
+        """Let a job's processes be controlled while the block runs."""

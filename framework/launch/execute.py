@@ -18,16 +18,16 @@ from typing import TypeVar
 
 from framework.dataflow.scope import Scope
 from framework.errors import ConfigError, JobStopped, PeersUnreachable
-from framework.launch.child import live_as_child, tell
-from framework.launch.config import Config, Spawned, inherited_listener, parse, usage, with_spawned
+from framework.launch.config import Config, parse, usage, with_spawned
 from framework.launch.control_protocol import ControlPlane
 from framework.launch.launcher import Launcher
 from framework.launch.local import LocalLauncher
 from framework.launch.memory_tuning import keep_freed_memory, leave_alone_what_is_loaded
-from framework.launch.report import render, worst
+from framework.launch.report import distance, render, worst
 from framework.launch.rpc import RpcLink, RpcServer
 from framework.launch.signals import Stop, exit_code
-from framework.launch.status_pipe import tell_join
+from framework.launch.spawned import Spawned
+from framework.launch.status_pipe import Failure, Up, report_join, send_status
 from framework.launch.supervisor import ProcessesFailed, supervise
 from framework.membership.members import Address, Members, WorkerId
 from framework.net.endpoint import Endpoint
@@ -68,7 +68,7 @@ def execute(main: Callable[[Worker], R], config: Config | None = None, args: Seq
 
 
 def execute_from_args(
-    main: Callable[[Worker], R], argv: Sequence[str] | None = None, *, plane: ControlPlane | None = None
+    main: Callable[[Worker], R], argv: Sequence[str] | None = None, *, control_plane: ControlPlane | None = None
 ) -> list[R]:
     """Run `main` as the flags in `argv` (the program's own by default) say; what they leave is in `worker.args`.
 
@@ -83,15 +83,15 @@ def execute_from_args(
         print(f"{program}: {error}\n\n{usage()}", file=sys.stderr)
         raise SystemExit(2) from None
     if spawned is not None:
-        return execute_as_child(main, config, spawned, plane=plane, args=args)
-    if config.process is None or (plane is not None and not config.by_hand):
-        supervise_from_args(LocalLauncher(), config, plane)
+        return execute_as_child(main, config, spawned, control_plane=control_plane, args=args)
+    if config.process is None or (control_plane is not None and not config.by_hand):
+        supervise_from_args(LocalLauncher(), config, control_plane)
         return []
     stop = Stop()
     _show_log()
     keep_freed_memory()
     with stop.on_signals(), _reporting(config, stop, None):
-        return _execute(main, config, args, stop, None, plane, is_ours=True)
+        return _execute(main, config, args, stop, None, control_plane, is_ours=True)
 
 
 def execute_as_child(
@@ -99,7 +99,7 @@ def execute_as_child(
     config: Config,
     spawned: Spawned,
     *,
-    plane: ControlPlane | None = None,
+    control_plane: ControlPlane | None = None,
     args: Sequence[str] = (),
 ) -> list[R]:
     """Run the workers of a process that a launcher has started, tell it of a failure, and exit accordingly."""
@@ -107,17 +107,18 @@ def execute_as_child(
     _show_log()
     keep_freed_memory()
     with stop.on_signals():
-        live_as_child(spawned)
+        spawned.live_as_child()
+        send_status(spawned.status_fd, Up())
         with _reporting(config, stop, spawned):
-            return _execute(main, config, args, stop, spawned, plane, is_ours=True)
+            return _execute(main, config, args, stop, spawned, control_plane, is_ours=True)
 
 
-def supervise_from_args(launcher: Launcher, config: Config, plane: ControlPlane | None) -> None:
+def supervise_from_args(launcher: Launcher, config: Config, control_plane: ControlPlane | None) -> None:
     """Supervise the processes of a program that the user has started; exit accordingly if that fails."""
     stop = Stop()
     _show_log()
     with stop.on_signals(), _reporting(config, stop, None):
-        supervise(launcher, config, stop, plane)
+        supervise(launcher, config, stop, control_plane)
 
 
 @contextmanager
@@ -126,15 +127,23 @@ def _reporting(config: Config, stop: Stop, spawned: Spawned | None) -> Iterator[
     try:
         yield
     except ProcessesFailed as error:
-        tell(str(error), error, spawned)
+        _deliver(str(error), error, spawned)
         raise SystemExit(error.code) from None
     except (Exception, JobStopped) as error:
-        tell(render(error, config.first_worker), error, spawned)
+        _deliver(render(error, config.first_worker), error, spawned)
         raise SystemExit(exit_code(error, stop)) from None
 
 
+def _deliver(report: str, error: BaseException, spawned: Spawned | None) -> None:
+    """Send a report to the supervisor if there is one, else print it."""
+    if spawned is None:
+        print(report, file=sys.stderr, flush=True)
+    else:
+        send_status(spawned.status_fd, Failure(distance(error), report))
+
+
 def _show_log() -> None:
-    """Tell the user of a program what its workers say of joins, leaves and links, unless it has a log of its own."""
+    """Show the log of joins, leaves and links on standard error, unless the program has set up logging itself."""
     log = logging.getLogger("hailer")
     if not log.hasHandlers():
         handler = logging.StreamHandler()
@@ -149,22 +158,20 @@ def _execute(
     args: Sequence[str],
     stop: Stop,
     spawned: Spawned | None,
-    plane: ControlPlane | None,
+    control_plane: ControlPlane | None,
     *,
     is_ours: bool,
 ) -> list[R]:
     """Run the workers of this process. `is_ours`: it is there for nothing else."""
     assert config.process is not None
-    mesh = _mesh(
-        config, _secret(config), inherited_listener(spawned) if spawned else None, lambda: stop.reason is not None
-    )
+    mesh = _mesh(config, _secret(config), spawned.listener() if spawned else None, lambda: stop.reason is not None)
     try:
         workers = _workers(config, args, mesh)
         if spawned is not None and config.join is not None:
             for worker in workers:
-                tell_join(spawned, worker)
-        if spawned is not None and plane is not None:
-            RpcServer(RpcLink(socket.socket(fileno=spawned.link_fd)), workers, plane.answer).start()
+                report_join(spawned.status_fd, worker)
+        if spawned is not None and control_plane is not None:
+            RpcServer(RpcLink(socket.socket(fileno=spawned.rpc_fd)), workers, control_plane.answer).start()
         return _run_workers(main, config, workers, stop, mesh, is_ours=is_ours)
     finally:
         mesh.close()

@@ -31,11 +31,11 @@ class Started(Protocol):
         """Its number on its own machine."""
 
     @property
-    def news(self) -> int:
-        """A descriptor for what it tells; it ends with the process. Whoever supervises closes it."""
+    def status_fd(self) -> int:
+        """Its end of the status pipe, which ends with the process; the supervisor closes it."""
 
     @property
-    def link(self) -> socket.socket:
+    def rpc_socket(self) -> socket.socket:
         """Takes requests and gives answers."""
 
     def poll(self) -> int | None:

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from framework.launch.config import SPAWNED_VARIABLE, Spawned
 from framework.launch.launcher import Order, how_it_ended
+from framework.launch.spawned import SPAWNED_VARIABLE, Spawned
 from framework.membership.members import Address
 
 
@@ -68,8 +68,8 @@ class LocalLauncher:
 class _Local:
     process: subprocess.Popen[bytes]
     address: Address
-    news: int
-    link: socket.socket
+    status_fd: int
+    rpc_socket: socket.socket
 
     @property
     def pid(self) -> int:

@@ -1,42 +1,109 @@
-"""What a child tells its launcher unasked, a line of JSON each: that it is up, how its join goes, why it failed."""
+"""The status pipe: what a process reports to its supervisor unasked, one line of JSON each.
+
+That it handles signals, how its workers' joins go, and why it fails.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from contextlib import suppress
+from dataclasses import astuple, dataclass
+from typing import TypeAlias
 
 from framework.events import Event, JoinPhase, MembersChanged
-from framework.launch.config import Spawned
-from framework.launch.report import distance
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 
-
-def tell_up(spawned: Spawned) -> None:
-    """This process handles signals from now on."""
-    _say(spawned, "up")
+CHUNK_BYTES = 65_536
 
 
-def tell_failure(spawned: Spawned, report: str, error: BaseException) -> None:
-    """This process ends with `report`; how far `error` is from the cause says which process's report is printed."""
-    _say(spawned, "failed", distance(error), report)
+@dataclass(frozen=True, slots=True)
+class Up:
+    """The process handles signals from now on."""
 
 
-def tell_join(spawned: Spawned, worker: Worker) -> None:
-    """Tell how the join of `worker` goes, until it is a member."""
+@dataclass(frozen=True, slots=True)
+class PhaseDone:
+    """A worker has come through a phase of its join."""
+
+    worker: WorkerId
+    phase: str
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class JoinDone:
+    """A worker is a member."""
+
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Failure:
+    """The process ends with this report; the one nearest to the cause is printed."""
+
+    distance: int
+    """How far its error is from the cause; see `framework.launch.report.distance`."""
+    report: str
+
+
+Status: TypeAlias = Up | PhaseDone | JoinDone | Failure
+
+_KINDS: dict[str, type[Status]] = {"up": Up, "phase": PhaseDone, "joined": JoinDone, "failed": Failure}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def send_status(descriptor: int, status: Status) -> None:
+    """Report to the supervisor, if it is still there."""
+    with suppress(ConnectionError):
+        os.write(descriptor, json.dumps([_NAMES[type(status)], *astuple(status)]).encode() + b"\n")
+
+
+def report_join(descriptor: int, worker: Worker) -> None:
+    """Report how the join of `worker` goes, until it is a member."""
 
     def read(id_: WorkerId, at_s: float, event: Event) -> None:
         match event:
             case JoinPhase(phase, duration_s):
-                _say(spawned, "phase", id_, phase, duration_s)
+                send_status(descriptor, PhaseDone(id_, phase, duration_s))
             case MembersChanged(members) if id_ in members.workers:
-                _say(spawned, "joined", id_)
+                send_status(descriptor, JoinDone(id_))
                 unsubscribe()
 
     unsubscribe = worker.events.subscribe(read)
 
 
-def _say(spawned: Spawned, *what: object) -> None:
-    with suppress(ConnectionError):  # the launcher is gone, and nobody reads
-        os.write(spawned.report_fd, json.dumps(what).encode() + b"\n")
+class StatusReader:
+    """The supervisor's end of the pipe of one process. Owns its descriptor."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._rest = b""
+        self._closed = False
+
+    def fileno(self) -> int:
+        """The descriptor, to be selected on."""
+        return self._descriptor
+
+    def read(self) -> list[Status] | None:
+        """What has been reported since the last call; None at the end, which is that of the process."""
+        try:
+            data = os.read(self._descriptor, CHUNK_BYTES)
+        except ConnectionError:
+            data = b""
+        if not data:
+            return None
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return list(map(_decode, lines))
+
+    def close(self) -> None:
+        """Close the descriptor. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            os.close(self._descriptor)
+
+
+def _decode(line: bytes) -> Status:
+    name, *values = json.loads(line)
+    return _KINDS[name](*values)

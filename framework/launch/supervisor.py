@@ -1,14 +1,12 @@
-"""All processes of a job as the one that supervises them sees them, wherever they run.
+"""Supervises all processes of a job, wherever they run.
 
 How a process is started and ended is a launcher's (`framework.launch.launcher`). What is the same for all is here: what
-they tell (`framework.launch.status_pipe`), who may join and under which number, when the others are asked to end, and
-which of several reports is the one that is printed.
+they report (`framework.launch.status_pipe`), which process may join and under which number, when the others are asked
+to end, and which of several reports is printed.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import selectors
 import threading
 import time
@@ -23,6 +21,7 @@ from framework.launch.control_protocol import ControlPlane, JobEnds, Supervised
 from framework.launch.launcher import END_WHEN_ASKED_S, CannotStart, Launcher, Order, Started
 from framework.launch.rpc import RpcClient, RpcLink
 from framework.launch.signals import Stop
+from framework.launch.status_pipe import Failure, JoinDone, PhaseDone, StatusReader, Up
 from framework.membership.members import Address, WorkerId
 
 END_BY_THEMSELVES_S = 2.0
@@ -35,7 +34,7 @@ SEND_S_MAX = 5
 
 
 class ProcessesFailed(HailerError):
-    """Some process ended with an error; `code` is what the launcher should exit with."""
+    """Some process ended with an error; `code` is what the supervisor should exit with."""
 
     def __init__(self, report: str, code: int) -> None:
         super().__init__(report)
@@ -44,16 +43,16 @@ class ProcessesFailed(HailerError):
 
 @dataclass(slots=True)
 class _Child:
+    """One process, with what it has reported."""
+
     process: Started
     supervised: Supervised
-    news: int
+    status: StatusReader
     up: bool = False
     """Whether it handles signals."""
-    report: tuple[int, str] | None = None
-    """Of its failure: how far from the cause, and what it says."""
-    asked: bool = False
-    """Whether it was asked to end, so that how it ends is no news."""
-    _said: bytes = b""
+    failure: Failure | None = None
+    asked_to_end: bool = False
+    """Then how it ends tells nothing."""
 
     @property
     def index(self) -> int:
@@ -64,82 +63,77 @@ class _Child:
         return self.process.poll()
 
     @property
-    def stranger(self) -> bool:
-        """Whether it never became a part of the job, which goes on without it."""
+    def never_joined(self) -> bool:
+        """Whether it has not become a part of the job, which goes on without it."""
         return not self.supervised.joined
 
     @property
-    def gone(self) -> bool:
-        """Whether it has ended, and the job goes on; the first process, which feeds it, is never gone in this way."""
-        return self.supervised.ended.is_set() and (self.stranger or (self.code == 0 and self.index > 0))
+    def left(self) -> bool:
+        """Whether it has ended, and the job goes on; the first process, which feeds it, never leaves in this way."""
+        return self.supervised.ended.is_set() and (self.never_joined or (self.code == 0 and self.index > 0))
 
-    def listen(self) -> bool:
-        """Take what it tells; whether there may be more."""
-        try:
-            data = os.read(self.news, 65_536)
-        except ConnectionError:
-            data = b""
-        *lines, self._said = (self._said + data).split(b"\n")
-        for line in lines:
-            match json.loads(line):
-                case ["up"]:
+    def receive(self) -> bool:
+        """Take in what it reports; whether there may be more."""
+        reported = self.status.read()
+        for status in reported or ():
+            match status:
+                case Up():
                     self.up = True
-                case ["phase", worker, phase, duration_s]:
-                    self.supervised.phases.append((WorkerId(worker), phase, duration_s))
-                case ["joined", worker]:
-                    self.supervised.joined.add(WorkerId(worker))
-                case ["failed", distance, report]:
-                    self.report = distance, report
-        return bool(data)
+                case PhaseDone():
+                    self.supervised.phases.append((status.worker, status.phase, status.duration_s))
+                case JoinDone(worker):
+                    self.supervised.joined.add(worker)
+                case Failure():
+                    self.failure = status
+        return reported is not None
 
-    def conclude(self) -> int:
-        """It has ended; with what."""
+    def reap(self) -> int:
+        """It has ended: release it; its exit code."""
         code = self.process.wait()
         if code != 0:
-            self.supervised.failure = self.report[1] if self.report is not None else self.end()
+            self.supervised.failure = self.failure.report if self.failure is not None else self.ending()
         self.supervised.ended.set()
         self.release()
         return code
 
     def release(self) -> None:
-        """Let go of what connects to it."""
-        if self.news >= 0:
-            os.close(self.news)
-            self.news = -1
+        """Close what connects to it. Idempotent."""
+        self.status.close()
         self.supervised.rpc.close()
 
-    def end(self) -> str:
-        """How it ended, if it did not say."""
+    def ending(self) -> str:
+        """How it ended, if it did not report that."""
         return f"process {self.index} {self.process.ending()}"
 
 
 @dataclass(slots=True)
 class Supervisor:
-    """All children, and what each new one is given. Implements `Workforce`."""
+    """The processes of a job: starts them, admits those that join, and ends them. Implements `Processes`."""
 
     config: Config
     launcher: Launcher
     stop: Stop
-    plane: ControlPlane | None
+    control_plane: ControlPlane | None
     children: list[_Child] = field(default_factory=list)
     _addresses: list[Address] = field(default_factory=list)
     """Where each process listens, those that have left included: numbers are not used again."""
     _closed: bool = False
-    _hiring: threading.Lock = field(default_factory=threading.Lock)
-    """One is started at a time, which may take a while."""
+    _starting: threading.Lock = field(default_factory=threading.Lock)
+    """One start at a time, which may take a while."""
     _changing: threading.Lock = field(default_factory=threading.Lock)
 
-    def found(self) -> None:
+    def start_initial(self) -> None:
         """Start the processes that the job begins with."""
-        with self._hiring:
+        with self._starting:
             self._start(range(self.config.processes), None)
 
     def spawn(self) -> Supervised:
-        with self._hiring:
+        with self._starting:
             index = len(self._addresses)
             if index >= PROCESSES_MAX:
                 raise ConfigError(f"this job has had {index} processes, which is the most; start it again")
-            [supervised] = self._start([index], min(child.index for child in self._present() if not child.stranger))
+            server = min(child.index for child in self._present() if not child.never_joined)
+            [supervised] = self._start([index], server)
             return supervised
 
     def processes(self) -> Sequence[Supervised]:
@@ -150,9 +144,9 @@ class Supervisor:
 
     def end(self) -> None:
         """Ask all to end."""
-        self._admit_no_more()
+        self._refuse_more()
         for child in self.running():
-            child.asked = True
+            child.asked_to_end = True
             child.process.ask_to_end(up=child.up)
 
     def kill(self) -> None:
@@ -160,20 +154,20 @@ class Supervisor:
             child.process.kill()
 
     def close(self) -> None:
-        self._admit_no_more()
-        with self._hiring:
+        self._refuse_more()
+        with self._starting:
             self.kill()
             for child in self.children:
                 child.process.wait()
                 child.release()
             self.launcher.close()
 
-    def _admit_no_more(self) -> None:
+    def _refuse_more(self) -> None:
         with self._changing:
             self._closed = True
 
     def _present(self) -> list[_Child]:
-        return [child for child in self.children if not child.gone]
+        return [child for child in self.children if not child.left]
 
     def _start(self, numbers: Sequence[int], server: int | None) -> list[Supervised]:
         """Start processes; with the lock held."""
@@ -182,9 +176,7 @@ class Supervisor:
             numbers,
             tuple(self._addresses),
             server,
-            outputs=lambda index: (
-                (None, None) if self.plane is None else self.plane.outputs(self._workers(index), alone=alone)
-            ),
+            outputs=lambda index: self._outputs(index, alone=alone),
             should_stop=lambda: self._closed or self.stop.reason is not None,
             unread=lambda: self.stop.request("whoever read the output has gone"),
         )
@@ -194,14 +186,20 @@ class Supervisor:
             for index, process in zip(numbers, self.launcher.start(order), strict=True)
         ]
 
+    def _outputs(self, index: int, *, alone: bool) -> tuple[int | None, int | None]:
+        if self.control_plane is None:
+            return None, None
+        return self.control_plane.outputs(self._workers(index), alone=alone)
+
     def _adopt(self, index: int, process: Started, *, joins: bool) -> Supervised:
         workers = self._workers(index)
-        supervised = Supervised(index, process.pid, workers, RpcClient(RpcLink(process.link, send_s_max=SEND_S_MAX)))
+        rpc = RpcClient(RpcLink(process.rpc_socket, send_s_max=SEND_S_MAX))
+        supervised = Supervised(index, process.pid, workers, rpc)
         if not joins:
             supervised.joined.update(workers)
         with self._changing:
             self._addresses.append(process.address)
-            self.children.append(_Child(process, supervised, process.news))
+            self.children.append(_Child(process, supervised, StatusReader(process.status_fd)))
             closed = self._closed
         if closed:
             process.kill()
@@ -216,65 +214,65 @@ class Supervisor:
         return [WorkerId(index * self.config.threads + thread) for thread in range(self.config.threads)]
 
 
-def supervise(launcher: Launcher, config: Config, stop: Stop, plane: ControlPlane | None = None) -> None:
+def supervise(launcher: Launcher, config: Config, stop: Stop, control_plane: ControlPlane | None = None) -> None:
     """Start every process of `config` and wait for all of them, and those that join, to end."""
-    family = Supervisor(config, launcher, stop, plane)
+    supervisor = Supervisor(config, launcher, stop, control_plane)
     try:
         try:
-            family.found()
+            supervisor.start_initial()
         except CannotStart as error:
             raise ProcessesFailed(f"job failed: {error}", 1) from error
         except JobEnds:  # only a request to stop ends it as early as this
             raise JobStopped(stop.reason) from None
-        with plane.overseeing(family, stop) if plane is not None else nullcontext():
-            _watch(family, stop)
-        _raise_failure(family, stop)
+        with control_plane.controlling(supervisor, stop) if control_plane is not None else nullcontext():
+            _watch(supervisor, stop)
+        _raise_failure(supervisor, stop)
     finally:
-        family.close()
+        supervisor.close()
 
 
-def _watch(family: Supervisor, stop: Stop) -> None:
-    """Until every child has ended. The pipes of their news tell when one does."""
+def _watch(supervisor: Supervisor, stop: Stop) -> None:
+    """Until every child has ended, which the end of its status pipe tells."""
     ask_s = kill_s = inf
     watched = 0
     with selectors.DefaultSelector() as selector:
         while True:
-            for child in family.children[watched:]:
-                selector.register(child.news, selectors.EVENT_READ, child)
+            for child in supervisor.children[watched:]:
+                selector.register(child.status, selectors.EVENT_READ, child)
                 watched += 1
             if not selector.get_map():
                 return
             for key, _ in selector.select(POLL_S):
                 child = key.data
-                if not child.listen():
-                    selector.unregister(key.fd)
-                    if child.conclude() != 0 and not child.stranger:
+                if not child.receive():
+                    selector.unregister(child.status)
+                    if child.reap() != 0 and not child.never_joined:
                         ask_s = min(ask_s, time.monotonic() + END_BY_THEMSELVES_S)
-            if stop.reason is not None or all(child.stranger for child in family.running()):
+            if stop.reason is not None or all(child.never_joined for child in supervisor.running()):
                 ask_s = min(ask_s, time.monotonic())
             if time.monotonic() >= ask_s and kill_s == inf:
-                family.end()
+                supervisor.end()
                 kill_s = time.monotonic() + END_WHEN_ASKED_S
             if time.monotonic() >= kill_s:
-                family.kill()
+                supervisor.kill()
 
 
-def _raise_failure(family: Supervisor, stop: Stop) -> None:
+def _raise_failure(supervisor: Supervisor, stop: Stop) -> None:
     if stop.reason is not None:
         raise JobStopped(stop.reason)
-    codes = {child.index: child.process.wait() for child in family.children}
-    if not any(codes[child.index] for child in family.children if not child.stranger):
+    codes = {child.index: child.process.wait() for child in supervisor.children}
+    if not any(codes[child.index] for child in supervisor.children if not child.never_joined):
         return
-    unasked = [child for child in family.children if codes[child.index] and not child.asked]
+    unasked = [child for child in supervisor.children if codes[child.index] and not child.asked_to_end]
     # A joiner may have been taken in by the others before it knew; but what ended it otherwise did not end the job.
-    if any(not child.stranger and (child.report is None or child.report[0] == 0) for child in unasked):
-        unasked = [child for child in unasked if not child.stranger]
-    killed = [f"job failed: {child.end()}" for child in unasked if codes[child.index] < 0]
+    if any(not child.never_joined and (child.failure is None or child.failure.distance == 0) for child in unasked):
+        unasked = [child for child in unasked if not child.never_joined]
+    killed = [f"job failed: {child.ending()}" for child in unasked if codes[child.index] < 0]
     reports = sorted(
-        (*child.report, codes[child.index])
+        (child.failure, codes[child.index])
         for child in unasked
-        if child.report is not None and codes[child.index] > 0  # who was killed says only that it was asked to end
+        if child.failure is not None and codes[child.index] > 0  # a killed process says only that it was asked to end
     )
-    lines = [*killed, *(report for _, report, _ in reports[:1])]
-    code = 1 if killed or not reports else max(1, reports[0][2])
+    lines = [*killed, *(failure.report for failure, _ in reports[:1])]
+    code = 1 if killed or not reports else max(1, reports[0][1])
     raise ProcessesFailed("\n".join(lines) or f"job failed: the processes exited with {list(codes.values())}", code)

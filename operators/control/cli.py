@@ -60,7 +60,7 @@ def run(flags: Namespace) -> int:
     except JobFileError as error:
         flags.parser.error(str(error))
     sys.argv = [f"hailer run {flags.file}", *flags.arguments]
-    job.main(plane=JobControl(job.name, Path.cwd(), prefix=flags.prefix))
+    job.main(control_plane=JobControl(job.name, Path.cwd(), prefix=flags.prefix))
     return 0
 
 

@@ -1,7 +1,7 @@
 """The control plane of a job that `hailer run` has started: what its workers answer, and who asks them.
 
 One object, made alike in every process. In a worker's process it answers requests (`answer`); in the one that
-supervises it shows their output and serves the admin endpoint (`overseeing`).
+supervises it shows their output and serves the admin endpoint (`controlling`).
 """
 
 from __future__ import annotations
@@ -127,10 +127,10 @@ class JobControl:
         return self._terminal.outputs(workers, alone=alone)
 
     @contextmanager
-    def overseeing(self, workforce: Processes, stop: Stop) -> Iterator[None]:
+    def controlling(self, processes: Processes, stop: Stop) -> Iterator[None]:
         """Serve the admin endpoint and show progress."""
         self._terminal.on_gone(lambda: stop.request("whoever read the output has gone"))
-        overseer = JobService(self._job, workforce)
+        overseer = JobService(self._job, processes)
         with ExitStack() as stack:
             stack.callback(self._terminal.close)
             self._open_admin(overseer, stack)

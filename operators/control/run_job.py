@@ -65,10 +65,10 @@ class JobProgram:
     def prepare(self) -> tuple[Callable[[Worker], None], JobControl]:
         """What the workers of a process run, and the control plane that they answer."""
         self.load()
-        plane = JobControl(self.name, Path.cwd())
-        return partial(self.run, plane), plane
+        control_plane = JobControl(self.name, Path.cwd())
+        return partial(self.run, control_plane), control_plane
 
-    def run(self, plane: JobControl | None, worker: Worker) -> None:
+    def run(self, control_plane: JobControl | None, worker: Worker) -> None:
         """Run the job on one worker, to its end."""
         with ExitStack() as ends:
             serving = ServedJob(worker, but=self.outputs) if self.serve else None
@@ -77,8 +77,8 @@ class JobProgram:
             )
             check_names("input", self.inputs, flow.inputs)
             check_names("output", self.outputs, flow.outputs)
-            if plane is not None:
-                plane.attach(flow)
+            if control_plane is not None:
+                control_plane.attach(flow)
             if serving is not None:
                 ends.callback(serving.close)
                 drive(flow, serving.serve)
@@ -105,7 +105,7 @@ class JobProgram:
         return line_batches(path, schema, lines_max=self.epoch_lines, where=f"input {name!r}")
 
 
-def run_from_args(job: Job, argv: Sequence[str] | None, plane: JobControl | None = None) -> None:
+def run_from_args(job: Job, argv: Sequence[str] | None, control_plane: JobControl | None = None) -> None:
     """Run `job` as the command line says, and exit."""
     parser = _parser(job)
     flags = parser.parse_args(argv)
@@ -118,11 +118,11 @@ def run_from_args(job: Job, argv: Sequence[str] | None, plane: JobControl | None
         spark = options_from_flags(flags)
         if spark is None:
             program.load()
-            execute_from_args(partial(program.run, plane), argv, plane=plane)
+            execute_from_args(partial(program.run, control_plane), argv, control_plane=control_plane)
         else:
             from operators.spark.launch.run import execute_on_spark
 
-            execute_on_spark(program, config_from_flags(flags), spark, plane)
+            execute_on_spark(program, config_from_flags(flags), spark, control_plane)
     except ConfigError as error:
         parser.error(str(error))
 

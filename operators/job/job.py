@@ -111,7 +111,7 @@ class Job:
         execute(main, Config(threads=threads))
         return {name: sorted(rows, key=lambda row: row[0]) for name, rows in collected.items()}
 
-    def main(self, argv: Sequence[str] | None = None, *, plane: JobControl | None = None) -> None:
+    def main(self, argv: Sequence[str] | None = None, *, control_plane: JobControl | None = None) -> None:
         """Run from the command line: files of lines in, files of records out. `--help` tells more.
 
         `hailer run` gives it a control plane, so that the job can be watched and steered while it runs.
@@ -119,4 +119,4 @@ class Job:
         # The control plane knows jobs, and only here a job knows it: other programs need not load it.
         from operators.control import run_job
 
-        run_job.run_from_args(self, argv, plane)
+        run_job.run_from_args(self, argv, control_plane)

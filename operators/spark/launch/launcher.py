@@ -119,8 +119,8 @@ class _Task:
         self.attempt = attempt
         self.address: Address = ("", 0)
         self.pid = 0
-        self.news = -1
-        self.link: socket.socket
+        self.status_fd = -1
+        self.rpc_socket: socket.socket
         self.registered = threading.Event()
         """It has said where it listens."""
         self.finished = threading.Event()
@@ -165,7 +165,7 @@ class _Task:
         unread: Callable[[], None],
     ) -> None:
         """Take its streams; on that for control it says next where it listens."""
-        self.news, self.link = streams[StreamKind.STATUS].detach(), streams[StreamKind.RPC]
+        self.status_fd, self.rpc_socket = streams[StreamKind.STATUS].detach(), streams[StreamKind.RPC]
         self._control = RpcLink(streams[StreamKind.CONTROL])
         out, err = outputs
         self._pumps = [
@@ -182,7 +182,7 @@ class _Task:
         return self._code if self._over.is_set() else None
 
     def wait(self) -> int:
-        """What it exited with. It is waited for once its news have ended, so this takes no longer than to be told."""
+        """What it exited with. It is waited for once its status pipe has ended, so this is brief."""
         if not self._over.wait(SETTLE_S):
             self._disconnect()
         self._over.wait()
@@ -209,8 +209,8 @@ class _Task:
         """End a process that nobody supervises yet."""
         self.kill()
         if self._control is not None:
-            os.close(self.news)
-            self.link.close()
+            os.close(self.status_fd)
+            self.rpc_socket.close()
 
     def close(self, deadline_s: float) -> None:
         """See its Spark job end, and its output come out. Spark would try a task that was lost again."""

@@ -20,11 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, Protocol
 
-from framework.launch.config import Config, Spawned
+from framework.launch.config import Config
 from framework.launch.control_protocol import ControlPlane
 from framework.launch.execute import execute_as_child
 from framework.launch.launcher import END_WHEN_ASKED_S
 from framework.launch.rpc import RpcLink
+from framework.launch.spawned import Spawned
 from framework.membership.members import Address
 from framework.net.connect import Patience, connect_link
 from framework.wire.extensions import Extension, restore
@@ -87,8 +88,8 @@ class _Task:
             (),
             listener_fd=self._listener.fileno(),
             lifeline_fd=self._lifeline_read,
-            report_fd=self._streams[StreamKind.STATUS].fileno(),
-            link_fd=self._streams[StreamKind.RPC].fileno(),
+            status_fd=self._streams[StreamKind.STATUS].fileno(),
+            rpc_fd=self._streams[StreamKind.RPC].fileno(),
         )
         self._child = os.fork()
         if self._child == 0:
@@ -154,13 +155,13 @@ def _be_child(
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(streams[StreamKind.STDOUT].fileno(), 1)
         os.dup2(streams[StreamKind.STDERR].fileno(), 2)
-        _close_all_but(0, 1, 2, spawned.listener_fd, spawned.lifeline_fd, spawned.report_fd, spawned.link_fd)
+        _close_all_but(0, 1, 2, spawned.listener_fd, spawned.lifeline_fd, spawned.status_fd, spawned.rpc_fd)
         sys.stdout, sys.stderr = os.fdopen(1, "w", encoding="utf-8"), os.fdopen(2, "w", encoding="utf-8")
         told = _first_line(spawned.lifeline_fd)
         if told:
-            main, plane = program.prepare()
+            main, control_plane = program.prepare()
             config = Config(threads=ticket.threads, secret=ticket.secret)
-            execute_as_child(main, config, Spawned.from_text(told), plane=plane)
+            execute_as_child(main, config, Spawned.from_text(told), control_plane=control_plane)
             code = 0
     except SystemExit as exit:
         code = exit.code if isinstance(exit.code, int) else 1

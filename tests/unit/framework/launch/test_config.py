@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from framework.errors import ConfigError
-from framework.launch.config import Config, Spawned, parse, read_hostfile, usage, with_spawned
+from framework.launch.config import Config, parse, read_hostfile, usage, with_spawned
+from framework.launch.spawned import Spawned
 
 
 def local(*ports: int) -> tuple[tuple[str, int], ...]:
@@ -90,7 +91,7 @@ def test_a_hostfile_needs_to_know_which_process_this_is(tmp_path: Path):
 
 
 def test_what_the_launcher_says_is_heard_once(monkeypatch: pytest.MonkeyPatch):
-    spawned = Spawned(1, local(5, 6), listener_fd=7, lifeline_fd=8, report_fd=9, link_fd=10)
+    spawned = Spawned(1, local(5, 6), listener_fd=7, lifeline_fd=8, status_fd=9, rpc_fd=10)
     monkeypatch.setenv("HAILER_SPAWNED", spawned.to_text())
     assert Spawned.from_environment() == spawned
     assert Spawned.from_environment() is None
@@ -100,7 +101,7 @@ def test_what_the_launcher_says_is_heard_once(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_process_that_is_started_later_joins_through_the_one_it_is_told(monkeypatch: pytest.MonkeyPatch):
-    spawned = Spawned(2, local(5, 6, 7), listener_fd=7, lifeline_fd=8, report_fd=9, link_fd=10, server=1)
+    spawned = Spawned(2, local(5, 6, 7), listener_fd=7, lifeline_fd=8, status_fd=9, rpc_fd=10, server=1)
     monkeypatch.setenv("HAILER_SPAWNED", spawned.to_text())
     assert Spawned.from_environment() == spawned
     config = with_spawned(Config(threads=2, addresses=local(1), process=0), spawned)
