@@ -120,7 +120,7 @@ def run_from_args(job: Job, argv: Sequence[str] | None, control_plane: JobContro
             program.load()
             execute_from_args(partial(program.run, control_plane), argv, control_plane=control_plane)
         else:
-            from operators.spark.launch.run import execute_on_spark
+            from operators.spark.launch.session import execute_on_spark
 
             execute_on_spark(program, config_from_flags(flags), spark, control_plane)
     except ConfigError as error:

@@ -1,7 +1,7 @@
-"""The Spark application of `--on spark`: how it is opened, and that it keeps quiet.
+"""The Spark application of `--on spark`: opened for the length of a run, and quiet.
 
-Under `spark-submit` it is the one that exists. The JVM's own chatter does not get to the console, unless a log level is
-asked for; what it said is shown if it does not start.
+Under `spark-submit` it is the one that exists. The JVM's log does not get to the console, unless a log level is asked
+for; its last lines are shown if it does not start.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from framework.errors import WorldError
+from framework.launch.config import Config
+from framework.launch.control_protocol import ControlPlane
+from framework.launch.execute import supervise_from_args
+from operators.spark.launch.launcher import SparkLauncher
+from operators.spark.launch.task import Program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +45,21 @@ class SparkOptions:
 
 class SparkUnusable(WorldError):
     """Spark did not start."""
+
+
+def execute_on_spark(
+    program: Program, config: Config, options: SparkOptions, control_plane: ControlPlane | None
+) -> None:
+    """Run `program` on the executors of a Spark application; exit as `execute_from_args` does if that fails."""
+    try:
+        with open_session(program.name, options) as session:
+            launcher = SparkLauncher(session.sparkContext, program, threads=config.threads)
+            supervise_from_args(launcher, config, control_plane)
+    except SparkUnusable as error:
+        print(f"job failed: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+    except KeyboardInterrupt:  # while Spark started or stopped
+        raise SystemExit(130) from None
 
 
 @contextmanager
@@ -72,7 +92,7 @@ def open_session(name: str, options: SparkOptions) -> Iterator[SparkSession]:
 
 
 def _settings(options: SparkOptions, *, submitted: bool) -> dict[str, str]:
-    """What the session is asked for; what the user says comes last."""
+    """The configuration of the session; what the user sets wins."""
     settings = {"spark.ui.showConsoleProgress": "false", LOG_LEVEL: "ERROR"}
     master = options.master or dict(options.conf).get("spark.master") or (None if submitted else "local[*]")
     if master is not None:
@@ -84,7 +104,7 @@ def _settings(options: SparkOptions, *, submitted: bool) -> dict[str, str]:
 
 @contextmanager
 def _stderr_in(file: IO[bytes] | None) -> Iterator[None]:
-    """Let a process that is started meanwhile have its standard error in a file."""
+    """Redirect the standard error of processes that are started in the block to a file."""
     if file is None:
         yield
         return
