@@ -38,6 +38,10 @@ def test_package_fronts_hold_re_exports_only(source: Source):
     _pass(imports.logic_in_package_fronts(source))
 
 
+def test_what_jobs_are_written_with_is_documented_and_tested(source: Source):
+    _pass(names.unfinished_vocabulary(source))
+
+
 def test_texts_name_only_what_exists(source: Source):
     _pass(names.dangling_paths(source))
 

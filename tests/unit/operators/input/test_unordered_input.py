@@ -7,7 +7,7 @@ import pytest
 from framework.errors import CapabilityInvalid, GraphError, TimeNotCovered
 from framework.launch.execute import execute
 from framework.simulation.cluster import SimulatedCluster
-from operators import Extracted, Probe, unordered_input
+from operators import Extracted, Probe, UnorderedInput, unordered_input
 from tests.unit.operators.cluster import SEEDS, merged
 
 
@@ -66,7 +66,8 @@ def test_on_a_cluster(seed: int):
 
     def program(worker):
         with worker.dataflow() as scope:
-            input, capability, stream = unordered_input(scope)
+            handle, capability, stream = unordered_input(scope)
+            input: UnorderedInput[int] = handle
             results.append(stream.exchange(lambda n: n).extract())
         held = [capability.delayed(epoch) for epoch in (4, 2, 3, 0)]
         capability.drop()

@@ -10,7 +10,7 @@ import pytest
 
 from framework.errors import GraphError, OperatorFailed, TimeNotCovered
 from framework.launch.execute import example
-from operators import DISCARD, BinOptions, Timers, empty, iterator_source, process, to_stream
+from operators import DISCARD, BinOptions, Process, Timers, empty, iterator_source, process, to_stream
 from operators.stateful.process import _ProcessLogic
 from routing.bins import BinId
 from routing.hashing import UnsupportedKey
@@ -41,7 +41,7 @@ def of_key(record: Any) -> Any:
     return record[0]
 
 
-def alarms(*streams: list[tuple[int, Rows]], logic: Any = None) -> dict[Any, Rows]:
+def alarms(*streams: list[tuple[int, Rows]], logic: Process | None = None) -> dict[Any, Rows]:
     def build(scope):
         placed = [(iterator_source(scope, stream), of_key) for stream in streams]
         return process(placed, logic or Alarm()).extract()

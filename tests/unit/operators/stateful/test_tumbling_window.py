@@ -18,6 +18,7 @@ from operators import (
     Probe,
     WatermarkClock,
     Window,
+    Windowed,
     WindowResult,
     counting,
     iterator_source,
@@ -48,11 +49,11 @@ def tumble(epochs: list[list[tuple[str, int]]], **options: Any) -> tuple[dict[An
     """Count in windows of 10, with epochs of 10, on one worker: by epoch what is found, and what is late."""
 
     def build(scope):
-        results, late = iterator_source(scope, enumerate(epochs)).tumbling_window(
+        windowed: Windowed[str, Any, int] = iterator_source(scope, enumerate(epochs)).tumbling_window(
             counting(), **{"length": 10, "key": of_key, "event_time": at, "clock": EpochClock(10), **options}
         )
-        shown = results.map(lambda result: (result.key, result.window.start, result.value, result.pane.value))
-        return shown.extract(), late.extract()
+        shown = windowed.results.map(lambda result: (result.key, result.window.start, result.value, result.pane.value))
+        return shown.extract(), windowed.late.extract()
 
     results, late = example(build)
     return results.by_time(), late.by_time()
