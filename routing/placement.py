@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from framework.dataflow.builder import OperatorBuilder
 from framework.dataflow.handle import InputHandle, OutputHandle
-from framework.dataflow.operator import BuiltOperator
 from framework.dataflow.pact import Direct, Fixed, Pact, Pipeline
 from framework.dataflow.scope import Outlet
 from framework.errors import GraphError
@@ -101,7 +101,9 @@ class OnBins:
         )
         f.builder.build(lambda _: router_operator.activate)
         s.builder.build(lambda _: state_operator.activate)
-        _object_until_shut_down(worker, f.builder.operator, router_operator)
+        objection = partial(router_operator.objection, commanded=self.implied)
+        worker.rescaling.objections.append(objection)
+        f.builder.operator.on_shut_down.append(lambda: worker.rescaling.objections.remove(objection))
         binned = BinnedOperator(name, bins, self.implied, cores, router_operator, state_operator)
         enlist(worker, s.builder.operator, binned)
         return s.results
@@ -230,13 +232,6 @@ class _StatePorts:
         for handle in data_in:
             builder.connect(handle, acks_out, [])
         return _StatePorts(builder, data_in, state_in, results_out, results, acks_out, acks)
-
-
-def _object_until_shut_down(worker: Worker, operator: BuiltOperator, router_operator: RouterOperator) -> None:
-    """Let F say what keeps this worker from leaving, for as long as there is F."""
-    objections = worker.rescaling.objections
-    objections.append(router_operator.objection)
-    operator.on_shut_down.append(lambda: objections.remove(router_operator.objection))
 
 
 def _combined(outlet: Outlet, combine: Combine, name: str) -> Outlet:

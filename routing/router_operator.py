@@ -257,18 +257,24 @@ class RouterOperator:
             (time for time in self._inputs.feedback.frontier.frontier() if isinstance(time, int)), default=EPOCH_MAX
         )
 
-    def objection(self) -> str | None:
-        """Why this worker cannot leave: until it has retired, and all that was before that is over."""
+    def objection(self, *, commanded: bool) -> str | None:
+        """Why this worker cannot leave: until it has retired, and all that was before that is over.
+
+        `commanded` says that the job sends what is missing; otherwise the reason tells what to send.
+        """
         name, worker = self._operator.name.removesuffix(": route"), self._table.worker
         if not self._table.ready:
-            return f"operator {name!r} waits for its routing state; send Bootstrap(server, {worker}) first"
+            remedy = "" if commanded else f"; send Bootstrap(server, {worker})"
+            return f"operator {name!r} waits for its routing state{remedy}"
         owned = sum(owner == worker for owner in self._table.owners)
         if owned:
-            return f"it owns {owned} bins of operator {name!r}; move them to others, then send Retire({worker})"
+            remedy = "" if commanded else f"; a Steward does that, or send Moves and then Retire({worker})"
+            return f"its {owned} bins of operator {name!r} move to the others first{remedy}"
         if self._retired_at is None:
-            return f"operator {name!r} may still move bins to it; send Retire({worker}) first"
+            remedy = "" if commanded else f"; a Steward does that, or send Retire({worker})"
+            return f"it has to retire from operator {name!r}, which may still move bins to it{remedy}"
         if self._inputs.feedback.frontier.less_than(self._retired_at) or self._shipper.in_flight_bytes:
-            return f"operator {name!r} has not come to time {self._retired_at}, at which it retires; wait a little"
+            return f"operator {name!r} has not come to epoch {self._retired_at}, at which it retires"
         return None
 
     def _drop(self, time: int) -> None:

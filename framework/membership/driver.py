@@ -222,7 +222,7 @@ class Rescaling:
 
     def wish_to_leave(self) -> None:
         """Ask for what is in the way to be removed; whoever commands the bins does it."""
-        self.tell(f"worker {self._worker.id} wants to leave: {self.objection()}")
+        self.tell(f"worker {self._worker.id} leaves: {self.objection()}")
         self._member.wish()
 
     def begin_leave(self) -> None:

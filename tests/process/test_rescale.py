@@ -303,7 +303,7 @@ def test_a_second_sigterm_stops_at_once(crew: Crew):
     crew.wait_until_in(2)
     crew.signal(1, signal.SIGSTOP)
     crew.signal(2, signal.SIGTERM)
-    crew.wait_for(2, "wants to leave")
+    crew.wait_for(2, "worker 2 leaves: ")
     crew.signal(2, signal.SIGTERM)
     assert crew.code(2) == 128 + signal.SIGTERM
     crew.signal(1, signal.SIGCONT)

@@ -125,6 +125,32 @@ def test_in_a_job_it_listens_to_the_jobs_own_control(operator: str):
     assert listed == [("first", 8), ("second", 256)]
 
 
+def test_before_a_worker_of_a_job_leaves_its_bins_move():
+    job = Job("leaving")
+    told: list[Any] = []
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flow.output("out", flow.input("pairs").stateful_state_machine(count, initial=0, bins=8, name="counts"))
+        told.append(flow.worker.rescaling.objection())
+
+    job.run({"pairs": []})
+    assert told == ["its 8 bins of operator 'counts' move to the others first"]
+
+
+def test_where_a_program_sends_the_commands_it_is_told_which_a_leaving_worker_needs():
+    def main(worker: Worker) -> str | None:
+        with worker.dataflow() as scope:
+            pairs, control = to_stream(scope, [("tea", 1)]), empty(scope)
+            pairs.stateful_state_machine(count, initial=0, bins=8, control=control, name="counts")
+        return worker.rescaling.objection()
+
+    assert execute(main) == [
+        "its 8 bins of operator 'counts' move to the others first; "
+        "a Steward does that, or send Moves and then Retire(0)"
+    ]
+
+
 @pytest.mark.parametrize("operator", PER_BIN)
 def test_without_a_state_per_key_there_is_no_store(operator: str):
     def build(scope):
