@@ -19,7 +19,7 @@ datetime without a zone   8     microseconds since 1970-01-01, as an int
 datetime with one         9     microseconds since 1970-01-01 in UTC, as an int
 ========================  ====  =======================================================================
 
-Where a key was routed is written into stores and manifests: nothing here may ever change.
+A state on disk is found by its key's bin, and all workers must agree on it: nothing here may ever change.
 """
 
 from __future__ import annotations

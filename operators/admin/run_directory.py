@@ -7,7 +7,6 @@ killed one left behind is known by its process id and start time, and makes way 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from framework.suggest import hint
 from operators.admin.errors import NoSuchJob, RunDirectoryUnusable
+from routing.state.directory_lock import exclusive
 
 FOLDER = ".hailer"
 NAMESAKES_MAX = 100
@@ -49,7 +49,7 @@ class RunningJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class JobFolder:
     """A job's folder in the run directory, as its supervisor holds it."""
 
     folder: Path
@@ -71,7 +71,7 @@ class Claim:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def claim(directory: Path, job: str) -> Claim:
+def claim(directory: Path, job: str) -> JobFolder:
     """Take a folder for `job` in the run directory of `directory`; another living job of that name keeps its own."""
     root, token = directory / FOLDER, secrets.token_urlsafe(32)
     try:
@@ -82,7 +82,7 @@ def claim(directory: Path, job: str) -> Claim:
             _write(folder / "token", token)
     except OSError as error:
         raise RunDirectoryUnusable(f"{root} cannot be written ({error.strerror})") from error
-    return Claim(folder, token)
+    return JobFolder(folder, token)
 
 
 def running_jobs(directory: Path) -> list[RunningJob]:
@@ -162,8 +162,7 @@ def _locked(root: Path) -> Iterator[None]:
     ignore = root / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n", encoding="ascii")
-    with (root / "lock").open("w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with exclusive(root / "lock", mode=0o666):
         yield
 
 

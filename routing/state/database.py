@@ -1,4 +1,7 @@
-"""A RocksDB database that belongs to one operator on one worker: bytes by bin and key, and errors by their names."""
+"""A RocksDB database of one operator on one worker: bytes by bin and key, and RocksDB's errors by their names.
+
+`RocksStore` keeps its states in one, as do tables of columns that spill to disk (`routing.columns.table.tiered`).
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,30 @@ from typing import Any
 from rocksdict import Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
 from routing.bins import BinId
-from routing.state.directory_lock import Claim
+from routing.state.directory_lock import DirectoryLock
 from routing.state.errors import StoreCorrupt, StoreFull, StoreUnusable
 
 BIN_BYTES = 3
-"""Two would do for a bin, and not for the end of the last one."""
+"""Two would do for a bin, but not for the upper bound of the last one."""
 
 GET_KEYS_MAX = 512
-"""So many keys are read with one call, which keeps in memory a block of 4 kB for each of them until it returns."""
+"""The keys read by one call, which keeps a block of 4 kB in memory for each until it returns."""
 
 
 class Database:
-    """A database in a claimed directory, which it lets go of when it is closed. A key's bytes begin with its bin."""
+    """A database in a locked directory, which it releases when it is closed. A key's bytes begin with its bin."""
 
-    def __init__(self, claim: Claim, options: Options, *, behind_table: bool = False) -> None:
-        """Behind a table it has no log: without what is in the table, what is on disk is of no use."""
+    def __init__(self, directory: DirectoryLock, options: Options, *, behind_table: bool = False) -> None:
+        """Behind a table it has no write-ahead log: without the table, what is on disk is of no use."""
         self.behind_table = behind_table
-        self._claim = claim
+        self._directory = directory
         self._writing = WriteOptions()
         self._writing.disable_wal = behind_table  # type: ignore[method-assign, assignment]  # its stub calls it a method
         try:
             with self._named():
-                self._db = Rdict(str(claim.path / "rocks"), options)
+                self._db = Rdict(str(directory.path / "rocks"), options)
         except BaseException:
-            claim.release()
+            directory.release()
             raise
         self.is_open = True
 
@@ -73,12 +76,12 @@ class Database:
         return self._db.property_int_value("rocksdb.total-sst-files-size") or 0
 
     def close(self) -> None:
-        """Let go of everything; a second time does nothing."""
+        """Close the database and release its directory. Idempotent."""
         if self.is_open:
             self.is_open = False
             with self._named():
                 self._db.close()
-            self._claim.release()
+            self._directory.release()
 
     def _raw(self, start: bytes | None = None, reading: ReadOptions | None = None) -> Any:
         return self._db.items(from_key=start, read_opt=reading)
@@ -91,7 +94,7 @@ class Database:
         except Exception as error:
             if type(error) is not Exception:
                 raise
-            raise _failure(str(error), self._claim.path) from error
+            raise _failure(str(error), self._directory.path) from error
 
 
 def prefix(bin_id: BinId) -> bytes:
@@ -113,7 +116,7 @@ def _failure(text: str, path: Path) -> Exception:
         )
     if "Corruption" in text:
         return StoreCorrupt(
-            f"the state in {path} is damaged ({text}); remove it and start from what was last durably written"
+            f"the state in {path} is damaged ({text}); remove it, and start the job again from its input"
         )
     return StoreUnusable(
         f"RocksDB cannot work in {path} ({text}); give the store a directory on a local disk that this process may "

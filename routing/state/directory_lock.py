@@ -1,8 +1,9 @@
-"""Directories for stores: each belongs to one store, and those of dead processes are cleared away.
+"""Locks of directories: a store's directory is its own, and those of dead processes are removed.
 
-A claimed directory holds a file `owner`, locked for as long as its process lives, however it dies. What a store makes
-for itself is a fresh directory `store-*` within a parent, removed when the store is closed. A process that was killed
-leaves its own behind; whoever next makes a store in the same parent removes what no process of this machine holds.
+A locked directory holds a file `owner`, under an advisory lock (flock) that ends with its process, however it dies. A
+store without a directory of its own gets a fresh one, `store-*` within a parent, which is removed when the store is
+closed. A process that was killed leaves its directory behind; the next store in the same parent removes those that no
+process of this machine holds. `exclusive` serves other directories that processes change by turns.
 """
 
 from __future__ import annotations
@@ -25,46 +26,57 @@ FRESH = "store-"
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class DirectoryLock:
     """A directory that one store has for itself, until `release`."""
 
     path: Path
-    lock: int
-    """The descriptor of the locked file."""
+    descriptor: int
+    """That of the locked file."""
     temporary: bool
 
     def release(self) -> None:
-        """Let others have it, or nobody if it was made for this store only."""
+        """Unlock the directory, which is removed first if it was made for this store only."""
         if self.temporary:
             shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self.lock)
+        os.close(self.descriptor)
 
 
-def claim(path: Path, *, temporary: bool = False) -> Claim:
-    """Claim a directory, which is made if there is none."""
+def lock_directory(path: Path, *, temporary: bool = False) -> DirectoryLock:
+    """Lock a directory, which is made if there is none."""
     with _named(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = _lock(path / OWNER)
-        if lock is None:
+        descriptor = _lock(path / OWNER)
+        if descriptor is None:
             raise StoreLocked(
                 f"the state in {path} is in use by {_owner(path) or 'another process'}; let that job end, or give each "
                 f"store a directory of its own"
             )
-        os.ftruncate(lock, 0)
-        os.write(lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
-        return Claim(path, lock, temporary)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        return DirectoryLock(path, descriptor, temporary)
 
 
-def claim_fresh(parent: Path | None) -> Claim:
-    """Claim a new directory within `parent`, by default one of this user's own among the temporary files."""
+def lock_fresh_directory(parent: Path | None) -> DirectoryLock:
+    """Make and lock a directory in `parent`, by default one of this user's own among the temporary files."""
     parent = _private_parent() if parent is None else parent
     with _named(parent):
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _alone(parent / ".lock"):
+        with exclusive(parent / ".lock"):  # a directory that was just made is not locked yet
             for path in parent.glob(f"{FRESH}*"):
                 if _is_dead(path):
                     shutil.rmtree(path, ignore_errors=True)
-            return claim(Path(tempfile.mkdtemp(prefix=FRESH, dir=parent)), temporary=True)
+            return lock_directory(Path(tempfile.mkdtemp(prefix=FRESH, dir=parent)), temporary=True)
+
+
+@contextmanager
+def exclusive(path: Path, *, mode: int = 0o600) -> Iterator[None]:
+    """Hold the lock of a file, once no other process does; a new file has `mode`."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _private_parent() -> Path:
@@ -89,17 +101,6 @@ def _lock(path: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Wait until nobody else makes or clears directories: a new one is not locked yet."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _is_dead(path: Path) -> bool:

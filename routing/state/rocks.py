@@ -13,8 +13,8 @@ cores with 50-byte states; `make bench BENCH=store-layouts` compares again:
   92,000. Files are worth their while only when bins are large, are written whole, and only RocksDB reads them.
 - One range deletion per bin drops half of 10^6 keys in a millisecond; key by key, in batches, it takes a second.
 
-What is on disk is scratch: durable state is what was written at a closed epoch. It outlives `kill -9` undamaged, up to
-the last batch that was written, because RocksDB logs batches ahead; nothing is forced through the disk's own cache.
+What is on disk is scratch: a job that fails starts again from its input. It outlives `kill -9` undamaged, up to the
+last batch that was written, because RocksDB has a write-ahead log; nothing is forced through the disk's own cache.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from framework.errors import UnencodableRecord
 from framework.wire import codec
 from routing.bins import BinId, Bins
 from routing.state.database import Database, bin_of, prefix
-from routing.state.directory_lock import claim, claim_fresh
+from routing.state.directory_lock import lock_directory, lock_fresh_directory
 from routing.state.errors import REMEDY, MemoryBudgetTooSmall, UnencodableState
 from routing.state.key_bytes import key_from_bytes, key_to_bytes
 from routing.state.rocks_budget import MEMORY_BYTES, MEMORY_BYTES_MIN, Budget
@@ -64,7 +64,7 @@ class RocksStore:
     @staticmethod
     def open(bins: Bins, directory: Path | str, memory_bytes: int = MEMORY_BYTES) -> RocksStore:
         """A store in `directory` itself, with the state that is there; it stays when the store is closed."""
-        return RocksStore(bins, Database(claim(Path(directory)), Budget.of(memory_bytes).options()))
+        return RocksStore(bins, Database(lock_directory(Path(directory)), Budget.of(memory_bytes).options()))
 
     def groups(self, rows: list[Entry]) -> Iterator[tuple[dict[Any, Any], list[Entry]]]:
         yield self.begin(key for key, _ in rows), rows
@@ -173,7 +173,7 @@ class RocksMaker:
             tables = sum(database.behind_table for database in self._databases) + behind_table
             self._budget.share(databases=len(self._databases) + 1, tables=tables)
             options = self._budget.options(behind_table=behind_table)
-            self._databases.append(Database(claim_fresh(self.directory), options, behind_table=behind_table))
+            self._databases.append(Database(lock_fresh_directory(self.directory), options, behind_table=behind_table))
             return self._databases[-1], self._budget
 
 

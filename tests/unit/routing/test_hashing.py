@@ -68,7 +68,7 @@ class Point(NamedTuple):
 
 @pytest.mark.parametrize(("key", "expected"), GOLDEN)
 def test_golden_values(key: Any, expected: int):
-    """Stores and manifests depend on these: a change here loses everybody's state."""
+    """States on disk are found by these: a change here loses everybody's."""
     assert stable_hash(key) == expected
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from framework.errors import UserError, WorldError
 from operators.admin.errors import BadRequest, JobUnreachable, NoSuchJob
-from operators.admin.run_directory import Claim, claim
+from operators.admin.run_directory import JobFolder, claim
 from operators.admin.server import AdminServer
 from operators.broker import endpoint
 from operators.broker.endpoint import find_endpoint
@@ -20,7 +20,7 @@ OPEN = {"run": "1", "host": "127.0.0.1", "port": 1, "secret": "00", "inputs": {"
 
 
 @contextmanager
-def answering(folder: Path, answer: Callable[[int, Claim], dict[str, Any]]) -> Iterator[list[int]]:
+def answering(folder: Path, answer: Callable[[int, JobFolder], dict[str, Any]]) -> Iterator[list[int]]:
     """A job that answers who looks for its portal, given how often it was asked before; how often that was."""
     taken, asked = claim(folder, "counts"), [0]
 
@@ -36,7 +36,7 @@ def answering(folder: Path, answer: Callable[[int, Claim], dict[str, Any]]) -> I
         admin.close()
 
 
-def busy(_: int, __: Claim) -> dict[str, Any]:
+def busy(_: int, __: JobFolder) -> dict[str, Any]:
     raise WorldError("worker 0 did not get to its next step within 2 s")
 
 
@@ -47,7 +47,7 @@ def test_a_job_that_is_busy_at_first_is_asked_again(tmp_path: Path):
 
 
 def test_a_job_that_ends_meanwhile_is_not_waited_for(tmp_path: Path):
-    def end(before: int, taken: Claim) -> dict[str, Any]:
+    def end(before: int, taken: JobFolder) -> dict[str, Any]:
         taken.release()
         return busy(before, taken)
 
@@ -57,7 +57,7 @@ def test_a_job_that_ends_meanwhile_is_not_waited_for(tmp_path: Path):
 
 
 def test_a_job_that_does_not_serve_is_not_asked_again(tmp_path: Path):
-    def refuse(_: int, __: Claim) -> dict[str, Any]:
+    def refuse(_: int, __: JobFolder) -> dict[str, Any]:
         raise UserError("this job is not open")
 
     with answering(tmp_path, refuse) as asked, pytest.raises(BadRequest, match="this job is not open"):
