@@ -1,6 +1,7 @@
-"""Aggregates compiled for columns: they are kept in whatever table they are given, and their results taken from it.
+"""Aggregates compiled for columns: runs the generated loop over batches, and reads results from a table's states.
 
-What is compiled knows nothing of epochs: which entries of a table have changed in one is in its `DirtyEntries`.
+The compiled code serves any number of tables and knows nothing of epochs: a table's `DirtyEntries` tell which entries
+have changed in one. Its source is `combining`'s; drivers are `stateful_aggregate`, `windowing` and `partials`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 from numba.core.errors import NumbaError
 
 from operators.columns.combining import Combined
-from operators.columns.loop import Field
+from operators.columns.loop import Field, numbers_of
 from operators.columns.module_cache import is_new, load
 from operators.error_context import blame
 from routing.bins import Bins
@@ -25,16 +26,15 @@ from routing.columns.table.dirty_entries import DirtyEntries
 from routing.columns.table.table import Table
 from routing.columns.take import decode
 
-_NOT_ANEW = np.zeros(0, np.int64)
+_NO_ROWS = np.zeros(0, np.int64)
 _NO_NULLS = sealed(np.zeros(0, np.bool_))
 
-
-_UNNOTED = DirtyEntries(serial=0, room=0)
+_UNTRACKED = DirtyEntries(serial=0, capacity=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What aggregates look at of a batch: keys, values, and which of these are null, or an empty array if none is."""
+    """What aggregates read of a batch: keys, values, and a mask of those that are null, empty if none is."""
 
     batch: pa.RecordBatch
     keys: Keys
@@ -42,7 +42,7 @@ class Records:
     nulls: tuple[Array, ...]
 
     def slice(self, start: int, end: int) -> Records:
-        """Some of them, in place."""
+        """A slice of them, without a copy."""
         return Records(
             self.batch.slice(start, end - start),
             self.keys.slice(start, end),
@@ -53,7 +53,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class UpdateLoop:
-    """A compiled loop, and what it is given of a batch."""
+    """A compiled loop, bound to its arguments of one batch."""
 
     function: Any
     keys: Keys
@@ -61,42 +61,42 @@ class UpdateLoop:
     outs: tuple[Array, ...] = ()
 
     def __call__(
-        self, table: Table, first: int, noted: Array, serial: int, progress: Array, anew: Array = _NOT_ANEW
+        self, table: Table, first: int, dirty: Array, serial: int, progress: Array, first_rows: Array = _NO_ROWS
     ) -> int:
-        """Go from a row on; the row that there was no room for, in the table or for what is noted, or their number.
+        """Run from row `first` on; return the row that lacks room, in the table or in `dirty`, or the number of rows.
 
-        With `anew`, an entry that is noted begins with nothing, and its row is put there.
+        With `first_rows`, the state of an entry that becomes dirty is reset, and its row is stored there.
         """
         inputs = (self.keys.arguments(), (), self.values, (), self.outs)
-        stopped: int = self.function(table.view(), first, *inputs, noted, anew, serial, progress)
+        stopped: int = self.function(table.view(), first, *inputs, dirty, first_rows, serial, progress)
         return stopped
 
 
-def go_through(batch: pa.RecordBatch, loop: UpdateLoop, table: Table, changes: DirtyEntries) -> None:
-    """Have a loop go through a batch, with more room wherever it stops for want of it."""
-    progress, first, serial = np.array([0, changes.count]), 0, changes.serial
+def apply_batch(batch: pa.RecordBatch, loop: UpdateLoop, table: Table, dirty: DirtyEntries) -> None:
+    """Run a loop over a whole batch; where it stops for lack of room, grow and resume."""
+    progress, first, serial = np.array([0, dirty.count]), 0, dirty.serial
     try:
-        while (first := loop(table, first, changes.rows, serial, progress)) < len(batch):
-            if serial and progress[1] == len(changes.rows):
-                changes.grow()
+        while (first := loop(table, first, dirty.entries, serial, progress)) < len(batch):
+            if serial and progress[1] == len(dirty.entries):
+                dirty.grow()
             else:
-                table.make_room()
+                table.grow()
     except NumbaError:
         raise
     except Exception as error:
         [row] = batch.slice(int(progress[0]), 1).to_pylist()
         blame(error, {name: value for name, value in row.items() if not name.startswith(RESERVED)})
         raise
-    table.settle(len(batch))
+    table.advance_rehash(len(batch))
     if serial:
-        changes.count = int(progress[1])
+        dirty.count = int(progress[1])
 
 
 class CompiledAggregates:
-    """Aggregates for keys and values of given types. They give results per record, or note what has changed."""
+    """Aggregates for keys and values of given types: they return results per record, or record dirty entries."""
 
-    def __init__(self, combined: Combined, key: KeyColumns, tell: Callable[[str], None] = lambda _: None) -> None:
-        """`tell` is for who waits: that this takes seconds, when it does."""
+    def __init__(self, combined: Combined, key: KeyColumns, log: Callable[[str], None] = lambda _: None) -> None:
+        """`log` is called before a compilation, which takes seconds."""
         self._combined = combined
         self._key = key
         self._fields = [Field(field.name, field.type) for field in combined.results]
@@ -109,17 +109,17 @@ class CompiledAggregates:
         with compiling:
             text = combined.source()
             if is_new(text):
-                tell("compiling for columns, once: this takes some seconds")
+                log("compiling for columns, once: this takes some seconds")
             self._module: Any = load(text)
             self._warm_up()
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are looked at: those of the key, and those of values."""
+        """The columns that are read: those of the key, and those of values."""
         return list(dict.fromkeys([*self._key.names, *self._combined.columns]))
 
     def records(self, batch: pa.RecordBatch, keys: Keys) -> Records:
-        """What is looked at of a batch that has these keys."""
+        """What is read of a batch that has these keys."""
         columns = [batch.column(name) for name in self._combined.columns]
         return Records(
             batch,
@@ -128,33 +128,33 @@ class CompiledAggregates:
             tuple(nulls_of(column) if column.null_count else _NO_NULLS for column in columns),
         )
 
-    def note(self, table: Table, records: Records, changes: DirtyEntries | None) -> None:
-        """Apply records to `table`; what changes is noted, if somebody wants to know."""
-        self._apply(table, records, (), changes or _UNNOTED)
+    def apply(self, table: Table, records: Records, dirty: DirtyEntries | None) -> None:
+        """Apply records to `table`, and record its dirty entries, if there is an argument for them."""
+        self._run(table, records, (), dirty or _UNTRACKED)
 
-    def each(self, table: Table, records: Records) -> pa.RecordBatch:
-        """Apply records to `table`; what comes out, for each of them."""
+    def apply_each(self, table: Table, records: Records) -> pa.RecordBatch:
+        """Apply records to `table`; return the results after each record."""
         batch = records.batch
-        outs = self._room(len(batch), [len(mask) > 0 for mask in records.nulls])
-        self._apply(table, records, outs, _UNNOTED)
+        outs = self._allocate(len(batch), [len(mask) > 0 for mask in records.nulls])
+        self._run(table, records, outs, _UNTRACKED)
         keyed = [decode(batch.column(column.name), column.type) for column in self._key.columns]
         return pa.RecordBatch.from_arrays([*keyed, *self._arrays(outs)], schema=self.output)
 
     def results(self, table: Table, entries: Array) -> list[pa.Array]:
-        """The columns of what comes out for entries of a table: their keys, and their results."""
-        outs = self._room(len(entries), [True] * len(self._combined.columns))
+        """The output columns for entries of a table: their keys, and their results."""
+        outs = self._allocate(len(entries), [True] * len(self._combined.columns))
         self._module.results(table.view(), entries, outs)
         return [*self._key.restored(*table.gather(entries)), *self._arrays(outs)]
 
     def loop(self, records: Records, outs: tuple[Array, ...] = ()) -> UpdateLoop:
-        """What goes through records."""
+        """The loop over records."""
         return UpdateLoop(self._module.apply, records.keys, (*records.values, *records.nulls), outs)
 
-    def _apply(self, table: Table, records: Records, outs: tuple[Array, ...], changes: DirtyEntries) -> None:
-        go_through(records.batch, self.loop(records, outs), table, changes)
+    def _run(self, table: Table, records: Records, outs: tuple[Array, ...], dirty: DirtyEntries) -> None:
+        apply_batch(records.batch, self.loop(records, outs), table, dirty)
 
-    def _room(self, rows: int, some_null: Sequence[bool]) -> tuple[Array, ...]:
-        """Arrays for results, and for which are missing: these only where something may be."""
+    def _allocate(self, rows: int, some_null: Sequence[bool]) -> tuple[Array, ...]:
+        """Arrays for results, and null masks for those that may be null."""
         missing = [np.zeros(rows if some_null[index] else 0, np.bool_) for index in self._nullable]
         return *(empty(rows, field.dtype) for field in self._fields), *missing
 
@@ -170,29 +170,21 @@ class CompiledAggregates:
         return arrays
 
     def _warm_up(self) -> None:
-        """Compile now, before there are records that wait for it."""
+        """Compile now, before records wait for it."""
         fields = {name: self._combined.schema.field(name) for name in self.columns}
         empty = pa.RecordBatch.from_pylist([], schema=pa.schema(fields.values()))
         records = self.records(empty, self._key.keys(empty))
         table = Table(Bins(1), self.state_words)
         if self._combined.per_record:
-            self.each(table, records)
+            self.apply_each(table, records)
         else:
-            self.note(table, records, DirtyEntries())
+            self.apply(table, records, DirtyEntries())
             self.results(table, np.zeros(0, np.int64))
 
 
 def _reader(field: pa.Field, of: str) -> Callable[[pa.RecordBatch], Array]:
-    """From a batch to the numbers of a column, or its hashes: those that its values have as keys."""
+    """A function from a batch to the numbers of a column, or to the hashes that its values have as keys."""
     if of == "numbers":
-        return lambda batch: _array(batch.column(field.name))
+        return lambda batch: numbers_of(batch.column(field.name))
     key = KeyColumn.of(field)
     return lambda batch: sealed(key.hashes(key.plain(batch.column(field.name))))
-
-
-def _array(column: pa.Array) -> Array:
-    """The numbers of a column, anything where it is null; the compiler knows none of 16 bits with a fraction."""
-    wide = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
-    if wide.null_count:
-        wide = wide.fill_null(False if pa.types.is_boolean(wide.type) else 0)
-    return sealed(wide.to_numpy(zero_copy_only=False))

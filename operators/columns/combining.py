@@ -17,7 +17,7 @@ import pyarrow as pa
 from framework.errors import GraphError
 from operators.columns import casts
 from operators.columns.aggregates import Aggregate
-from operators.columns.loop import Field, loop_source, numbers
+from operators.columns.loop import Field, loop_source, number_fields
 from routing.columns import hyperloglog
 from routing.columns.keys import KeyColumn, check_columns
 from routing.columns.table.layout import words_in
@@ -66,7 +66,7 @@ class Combined:
         check_columns(schema, combined.columns, where)
         for column, of in combined.inputs:
             if of == "numbers":
-                numbers(pa.schema([schema.field(column)]), "column")
+                number_fields(pa.schema([schema.field(column)]), "column")
             else:
                 KeyColumn.of(schema.field(column))
         return combined

@@ -12,13 +12,13 @@ import pyarrow as pa
 from numba.core.errors import NumbaError
 
 from operators.columns.errors import FoldNotCompiled, ValueUnfit
-from operators.columns.loop import Field, Shape, is_number, numbers
+from operators.columns.loop import Field, Shape, is_number, number_fields, numbers_of
 from operators.columns.module_cache import is_new, load
 from operators.columns.rewriting import MARK, FoldSource, Rewriter, Rewritten
 from operators.error_context import blame
 from routing.bins import Bins
 from routing.columns.compiled import compiling
-from routing.columns.keys import KeyColumns, Keys, sealed
+from routing.columns.keys import KeyColumns, Keys
 from routing.columns.memory import Array, empty
 from routing.columns.table.table import Table
 from routing.columns.take import decode, take
@@ -121,13 +121,13 @@ class CompiledFold:
                 if self._shape.per_epoch and progress[1] == len(rows):
                     outs, rows, given = self._grow_epoch()
                 else:
-                    table.make_room()
+                    table.grow()
         except NumbaError:
             raise
         except Exception as error:
             blame(error, batch.slice(int(progress[0]), 1).to_pylist()[0])
             raise
-        table.settle(len(batch))
+        table.advance_rehash(len(batch))
         if self._shape.per_epoch:
             self._count = int(progress[1])
             return self._empty()
@@ -143,8 +143,8 @@ class CompiledFold:
             columns[echoes[index]] if index in echoes else _column(next(stored)[given], len(given), field.type)
             for index, field in enumerate(self._shape.output)
         ]
-        gone = entries[table.words(entries, len(self._shape.state)).view(np.int64) < 0]
-        table.forget(gone, key.keys_from_bytes(*table.gather(gone)).hashes)
+        gone = entries[table.state_word(entries, len(self._shape.state)).view(np.int64) < 0]
+        table.remove(gone, key.keys_from_bytes(*table.gather(gone)).hashes)
         self._serial += 1
         self._start_epoch(max(GIVEN_MIN, min(len(self._rows), 4 * self._count)))
         return pa.RecordBatch.from_arrays(arrays, schema=self._shape.output)
@@ -195,13 +195,12 @@ class CompiledFold:
                 f"column {field.name!r} is null in {batch.slice(row, 1).to_pylist()[0]!r}, and compiled code works on "
                 f"numbers; fill it (`pc.fill_null` in a `map`), leave such records out (`filter`), or use rows"
             )
-        return _array(column)
+        return numbers_of(column)
 
     def _key_numbers(self, batch: pa.RecordBatch, field: Field) -> Array:
         if self._shape.fold.reads_key:
             return self._numbers(batch, field)
-        column = batch.column(field.name)
-        return _array(column.fill_null(pa.scalar(0).cast(column.type)) if column.null_count else column)
+        return numbers_of(batch.column(field.name))
 
     def _declared(self) -> list[Field]:
         """The columns of the outputs that are not the key's."""
@@ -209,7 +208,7 @@ class CompiledFold:
         shape = self._shape
         for index, field in enumerate(shape.output):
             if index not in shape.fold.echoes:
-                fields += numbers(pa.schema([field]), "output")
+                fields += number_fields(pa.schema([field]), "output")
                 continue
             column = shape.key.columns[shape.fold.echoes[index]]
             if column.type != field.type:
@@ -233,12 +232,6 @@ class CompiledFold:
                 if mark.startswith(MARK):
                     return self._source.refuse(int(mark.removeprefix(MARK)), _reason(text))
         return self._source.refuse(1, _reason(text))
-
-
-def _array(column: pa.Array) -> Array:
-    """The numbers of a column; the compiler knows none of 16 bits with a fraction."""
-    wide = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
-    return sealed(wide.to_numpy(zero_copy_only=False))
 
 
 def _column(values: Array, count: int, kind: pa.DataType) -> pa.Array:

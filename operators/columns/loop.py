@@ -13,16 +13,18 @@ from operators.columns import casts
 from operators.columns.errors import FoldNotCompiled
 from operators.columns.rewriting import Rewritten
 from routing.columns import compiled, memory
-from routing.columns.keys import KeyColumns
+from routing.columns.keys import KeyColumns, sealed
+from routing.columns.memory import Array
 from routing.columns.table import entries, layout, probe
 
 _HEADER = f"""\
 import numpy as np
 from {casts.__name__} import as_bool, as_float64, as_int64
 from {compiled.__name__} import inlined, kernel
-from {entries.__name__} import bin_of, entry_addresses, find_or_insert, remove
-from {probe.__name__} import AHEAD, addresses, candidate, is_entry_of, is_far, look_ahead, prefetch_slot
-from {layout.__name__} import NONE, NULL_SIZE, PAD, STATE, WIDTH
+from {entries.__name__} import bin_of, find_or_insert, meta_address, remove
+from {probe.__name__} import PREFETCH_DISTANCE, candidate, exceeds_l2, is_entry_of
+from {probe.__name__} import prefetch_entry, prefetch_slot, probe_addresses
+from {layout.__name__} import NO_ENTRY, NULL_SIZE, PAD, STATE, WIDTH
 from {memory.__name__} import address_of, load_f64, load_i64, store
 
 """
@@ -32,18 +34,18 @@ _LOOP = """
 @kernel
 def {name}(view, first, keys, parts, values, initial, outs, rows, given, serial, progress):
     hashes, offsets, data, nulls, codes, known = keys
-    where, table, begin = addresses(view, data), entry_addresses(view), address_of(data)
+    where, table, begin = probe_addresses(view, data), meta_address(view), address_of(data)
     states, stride = address_of(view.entries) + 8 * (PAD + STATE), 8 * view.meta[WIDTH]
     some_null, coded = len(nulls) > 0, len(codes) > 0
-    far, end = is_far(view) and not coded, len(codes) if coded else len(hashes)
+    prefetching, end = exceeds_l2(view) and not coded, len(codes) if coded else len(hashes)
 {unpacked}
     at, last = progress[1], end - 1
-    candidates = np.empty(AHEAD, np.int64)
-    if far:
-        for row in range(first, min(first + 2 * AHEAD, end)):
+    candidates = np.empty(PREFETCH_DISTANCE, np.int64)
+    if prefetching:
+        for row in range(first, min(first + 2 * PREFETCH_DISTANCE, end)):
             prefetch_slot(where, hashes[row])
-        for row in range(first, min(first + AHEAD, end)):
-            candidates[row & (AHEAD - 1)] = look_ahead(where, hashes[row])
+        for row in range(first, min(first + PREFETCH_DISTANCE, end)):
+            candidates[row & (PREFETCH_DISTANCE - 1)] = prefetch_entry(where, hashes[row])
     removed = False
     for row in range(first, end):
         key, entry = np.uint64(row), np.int64(-1)
@@ -55,17 +57,18 @@ def {name}(view, first, keys, parts, values, initial, outs, rows, given, serial,
             size = np.int64(offsets[key + np.uint64(1)]) - start
             if some_null and nulls[key]:
                 size = NULL_SIZE
-            if far:
-                entry = candidates[row & (AHEAD - 1)]
-                candidates[row & (AHEAD - 1)] = look_ahead(where, hashes[np.uint64(min(row + AHEAD, last))])
-                prefetch_slot(where, hashes[np.uint64(min(row + 2 * AHEAD, last))])
+            if prefetching:
+                entry = candidates[row & (PREFETCH_DISTANCE - 1)]
+                soon, later = min(row + PREFETCH_DISTANCE, last), min(row + 2 * PREFETCH_DISTANCE, last)
+                candidates[row & (PREFETCH_DISTANCE - 1)] = prefetch_entry(where, hashes[np.uint64(soon)])
+                prefetch_slot(where, hashes[np.uint64(later)])
             elif entry < 0:
                 entry = candidate(where, hash)
             if not is_entry_of(where, entry, hash, start, size):
                 entry = find_or_insert(table, begin, begin + len(data), entry, hash, start, size)
                 if entry < 0:
                     entry = ~entry
-                    if entry == NONE:
+                    if entry == NO_ENTRY:
                         progress[1] = at
                         return row
                     state = states + stride * entry
@@ -161,7 +164,15 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
-def numbers(schema: pa.Schema, what: str) -> list[Field]:
+def numbers_of(column: pa.Array) -> Array:
+    """The numbers of a column as kernels take them, with 0 for nulls. numba has no float16, which is widened."""
+    wide = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+    if wide.null_count:
+        wide = wide.fill_null(False if pa.types.is_boolean(wide.type) else 0)
+    return sealed(wide.to_numpy(zero_copy_only=False))
+
+
+def number_fields(schema: pa.Schema, what: str) -> list[Field]:
     """The fields of a schema, all of which must be numbers or truth values."""
     for field in schema:
         if not is_number(field.type):

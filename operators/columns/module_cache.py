@@ -58,7 +58,7 @@ def load_kernels() -> None:
     import pyarrow as pa
 
     from operators.columns.fold import CompiledFold
-    from operators.columns.loop import numbers
+    from operators.columns.loop import number_fields
     from operators.columns.rewriting import Rewritten
     from operators.columns.split_words import split_words
     from routing.columns.dictionary import DictionaryEncoder
@@ -71,6 +71,6 @@ def load_kernels() -> None:
     warm_up(key)
     DictionaryEncoder.of(key)
     text = "@inlined\ndef fold(key, value, state):\n    return 1, True, (state,), (None,)\n"
-    state = numbers(pa.schema({"total": pa.int64()}), "state")
+    state = number_fields(pa.schema({"total": pa.int64()}), "state")
     fold = Rewritten(text, {0: 0}, outputs_max=1, always_one=True, reads_key=False)
     CompiledFold(fold, key=key, values=[], state=state, initial=[0], output=words.schema)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from operators.columns.aggregating import CompiledAggregates, UpdateLoop, go_through
+from operators.columns.aggregating import CompiledAggregates, UpdateLoop, apply_batch
 from operators.columns.combining import Combined
 from operators.columns.module_cache import load
 from routing.bins import Bins
@@ -95,10 +95,10 @@ class Partials:
         """Whether a batch has partial states, rather than records."""
         return STATES in batch.schema.names
 
-    def merge(self, table: Table, batch: pa.RecordBatch, keys: Keys, changes: DirtyEntries) -> None:
-        """Merge partial states into `table`; what changes is noted."""
+    def merge(self, table: Table, batch: pa.RecordBatch, keys: Keys, dirty: DirtyEntries) -> None:
+        """Merge partial states into `table`, and record its dirty entries."""
         states = sealed(words_of_column(batch.column(STATES)).reshape(-1))
-        go_through(batch, UpdateLoop(self._module.merge, keys, (states,)), table, changes)
+        apply_batch(batch, UpdateLoop(self._module.merge, keys, (states,)), table, dirty)
 
     def _keys(self, batch: pa.RecordBatch) -> Keys:
         """The keys of a batch; each of them once, if they are strings that recur."""
@@ -162,10 +162,10 @@ class _Attempt:
                 if progress[1] == keys_max:
                     return False
                 self._done = done
-                self._table.make_room()
+                self._table.grow()
         except OverflowError:
             return False
-        self._table.settle(len(batch) - self._done)
+        self._table.advance_rehash(len(batch) - self._done)
         self._done = done
         return True
 

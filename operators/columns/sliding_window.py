@@ -95,7 +95,7 @@ def sliding_window(
     late = pa.schema([*columns.schema, *borders])
     _check_names(results, late, where)
     compiled = CompiledAggregates(
-        combined, keys, tell=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}")
+        combined, keys, log=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}")
     )
     timing = Timing(WindowSlices(length, step, offset), clock, lateness, early is not None)
     placement = placement_in(columns.scope, control=control, options=options, name=name)

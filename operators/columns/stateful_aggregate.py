@@ -55,7 +55,7 @@ def stateful_aggregate(
     keys = KeyColumns.of(columns.schema, key, where)
     combined = Combined.of(columns.schema, aggregates, where, per_record=not is_per_epoch(emit, where))
     compiled = CompiledAggregates(
-        combined, keys, tell=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}")
+        combined, keys, log=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}")
     )
     partials = None if combined.per_record else Partials(combined, compiled, keys)
     return place_fold(
@@ -74,7 +74,7 @@ class _Running:
     """Aggregates over all that has come so far, in one table: a `Folding`."""
 
     def __init__(self, compiled: CompiledAggregates, partials: Partials | None) -> None:
-        """With partial states, which come instead of records or between them, results come per epoch."""
+        """With `partials`, results come per epoch, and batches are of records or of partial states."""
         from routing.columns.table.dirty_entries import DirtyEntries
 
         self.per_epoch = partials is not None
@@ -82,22 +82,22 @@ class _Running:
         self.state_words = compiled.state_words
         self._compiled = compiled
         self._partials = partials
-        self._changes = DirtyEntries()
-        self._nothing = pa.RecordBatch.from_pylist([], schema=compiled.output)
+        self._dirty = DirtyEntries()
+        self._no_rows = pa.RecordBatch.from_pylist([], schema=compiled.output)
 
     @property
     def epoch(self) -> int:
-        return self._changes.serial
+        return self._dirty.serial
 
     def apply(self, table: Table, batch: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
         if self._partials is None:
-            return self._compiled.each(table, self._compiled.records(batch, keys))
+            return self._compiled.apply_each(table, self._compiled.records(batch, keys))
         if self._partials.are_in(batch):
-            self._partials.merge(table, batch, keys, self._changes)
+            self._partials.merge(table, batch, keys, self._dirty)
         else:
-            self._compiled.note(table, self._compiled.records(batch, keys), self._changes)
-        return self._nothing
+            self._compiled.apply(table, self._compiled.records(batch, keys), self._dirty)
+        return self._no_rows
 
     def finish_epoch(self, table: Table) -> pa.RecordBatch:
-        arrays = self._compiled.results(table, self._changes.take())
+        arrays = self._compiled.results(table, self._dirty.take())
         return pa.RecordBatch.from_arrays(arrays, schema=self.output)

@@ -69,14 +69,14 @@ def stateful_state_machine(
     `control` and `bins` are those of rows.
     """
     from operators.columns.fold import CompiledFold
-    from operators.columns.loop import numbers
+    from operators.columns.loop import number_fields
     from routing.columns.keys import KeyColumns, check_columns
 
     where = f"operator {name!r}"
     keys = KeyColumns.of(columns.schema, key, where)
     chosen = [] if value is None else [value] if isinstance(value, str) else list(value)
     check_columns(columns.schema, chosen, where)
-    fields = numbers(arrow_schema(state), "state")
+    fields = number_fields(arrow_schema(state), "state")
     first = initial if isinstance(initial, tuple) else (initial,)
     if len(first) != len(fields):
         raise GraphError(f"{where} has a state of {len(fields)} columns, and initial={initial!r} has {len(first)}")
@@ -89,12 +89,12 @@ def stateful_state_machine(
     compiled = CompiledFold(
         fold,
         key=keys,
-        values=numbers(pa.schema([columns.schema.field(column) for column in chosen]), "value"),
+        values=number_fields(pa.schema([columns.schema.field(column) for column in chosen]), "value"),
         state=fields,
         initial=first,
         output=outputs,
         per_epoch=is_per_epoch(emit, where),
-        tell=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}"),
+        log=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}"),
     )
     return place_fold(columns, compiled, keys, arrow_schema(state), control=control, bins=bins, name=name)
 
@@ -191,14 +191,14 @@ class CompiledStateMachine:
         self.timers.pop_due_local(time)
         outputs = self._fold.finish_epoch(self._table)
         if self._tiered is not None:
-            self._tiered.relieve()
+            self._tiered.spill()
         return outputs
 
     def _apply_tiered(self, tiered: TieredTable, rows: pa.RecordBatch) -> pa.RecordBatch:
         keys = self._key.keys(rows)
         tiered.fetch(keys)
         outputs = self._fold.apply(self._table, rows, keys)
-        tiered.relieve()
+        tiered.spill()
         return outputs
 
 

@@ -143,7 +143,7 @@ class Windowing:
         window, closed_at = self.bin_state.window(start), self._timing.closed_at(start)
         # At the end of the epoch in which it closes all of it is given, whatever has changed.
         noted = time > closed_at or (self._timing.early and time < closed_at)
-        self._compiled.note(window.table, records, window.changes if noted else None)
+        self._compiled.apply(window.table, records, window.dirty if noted else None)
         if noted:
             self.timers.set_local(time, start)
         for bin_id in window.new_bins():
@@ -154,7 +154,7 @@ class Windowing:
     def _given(self, time: int, start: int) -> pa.RecordBatch:
         """What a window gives at the end of an epoch."""
         window, closed_at = self.bin_state.window(start), self._timing.closed_at(start)
-        changed = window.changes.take()
+        changed = window.dirty.take()
         entries = window.table.entries() if time == closed_at else changed
         columns = self._compiled.results(window.table, entries)
         keys, pane = len(self._key.columns), pane_of(time, closed_at).value

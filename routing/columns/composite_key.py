@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from routing.columns.compiled import kernel
-
-Array = np.ndarray[Any, Any]
+from routing.columns.memory import Array
 
 LENGTH_BYTES = 4
 

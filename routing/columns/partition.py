@@ -18,7 +18,7 @@ from routing.columns.keys import HASHES, KeyColumns, sealed
 from routing.columns.memory import Array, empty
 from routing.columns.scatter import NO_HASHES, Room, nowhere, scatter
 from routing.columns.scatter import warm_up as warm_up_scatter
-from routing.columns.table.layout import NEAR_SLOTS_MAX
+from routing.columns.table.layout import L2_SLOTS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _assign(hashes, shift, part_of_bin, regions, region_of_row):
     single, last = shift >= 64, np.uint64(regions - 1)
     for row in range(len(hashes)):
         part = np.int64(part_of_bin[np.uint64(0) if single else hashes[row] >> np.uint64(shift)])
-        region_of_row[row] = part * regions + np.int64(hashes[row] // np.uint64(NEAR_SLOTS_MAX) & last)
+        region_of_row[row] = part * regions + np.int64(hashes[row] // np.uint64(L2_SLOTS_MAX) & last)
 
 
 @kernel

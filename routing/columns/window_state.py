@@ -28,7 +28,7 @@ class OpenWindow:
 
     def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, timers: PendingTimers) -> None:
         self.table = Table(bins, state_words)
-        self.changes = DirtyEntries()
+        self.dirty = DirtyEntries()
         self.bin_state = TableState(self.table, key, state, timers)
         self._known = np.zeros(bins.count, np.bool_)
 

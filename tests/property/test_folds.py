@@ -20,7 +20,7 @@ from framework.launch.execute import example, execute
 from framework.worker.worker import Worker
 from operators import DISCARD, iterator_source
 from operators.columns.fold import CompiledFold
-from operators.columns.loop import numbers
+from operators.columns.loop import number_fields
 from operators.schema import arrow_schema
 from routing.bins import Bins
 from routing.columns.keys import KeyColumns
@@ -390,8 +390,8 @@ def test_keys_in_dictionaries_are_those_that_they_stand_for(name: str, seed: int
     fold = CompiledFold(
         case.fold,
         key=key,
-        values=numbers(pa.schema([schema.field("n")]), "value"),
-        state=numbers(state, "state"),
+        values=number_fields(pa.schema([schema.field("n")]), "value"),
+        state=number_fields(state, "state"),
         initial=initial,
         output=output,
     )

@@ -110,14 +110,14 @@ class Bench:
 
     def results(self, batches: list[pa.RecordBatch]) -> list[Any]:
         """What an owner gives that these come to: its results after all of them, in the order of changes."""
-        table, changes = Table(BINS, self.compiled.state_words), DirtyEntries()
+        table, dirty = Table(BINS, self.compiled.state_words), DirtyEntries()
         for batch in batches:
             keys = self.key.keys(batch)
             if self.partials.are_in(batch):
-                self.partials.merge(table, batch, keys, changes)
+                self.partials.merge(table, batch, keys, dirty)
             else:
-                self.compiled.note(table, self.compiled.records(batch, keys), changes)
-        arrays = self.compiled.results(table, changes.take())
+                self.compiled.apply(table, self.compiled.records(batch, keys), dirty)
+        arrays = self.compiled.results(table, dirty.take())
         return list(zip(*(array.to_pylist() for array in arrays), strict=True))
 
 

@@ -21,7 +21,7 @@ from operators.stateful.fold import DISCARD
 from routing.bins import BinId, Bins
 from routing.columns.keys import KeyColumns, Keys
 from routing.columns.table import table as table_module
-from routing.columns.table.layout import ARENA_TOP, NEAR_SLOTS_MAX
+from routing.columns.table.layout import ARENA_TOP, L2_SLOTS_MAX
 from routing.columns.table.table import Table
 from routing.hashing import stable_hash
 
@@ -32,7 +32,7 @@ BINS = Bins(8)
 SIZES = [0, 1, 7, 8, 9, 15, 16, 17, 24, 25, 100, 495, 496, 497, 503, 504, 505, 511, 1000, 1016, 1017, 1500]
 """Around 8 bytes, keys begin to be in the arena; around 504, their blocks are powers of two."""
 
-FAR_SLOTS = 2 * NEAR_SLOTS_MAX
+LARGE_SLOTS = 2 * L2_SLOTS_MAX
 SCHEMA = pa.schema({"key": pa.binary()})
 
 
@@ -173,7 +173,7 @@ STEPS = st.one_of(
 )
 
 
-@pytest.mark.parametrize("slots", [16, FAR_SLOTS])
+@pytest.mark.parametrize("slots", [16, LARGE_SLOTS])
 @pytest.mark.parametrize("hash_of", HASHES, ids=lambda hash_of: hash_of.__name__)
 @given(steps=st.lists(STEPS, max_size=12))
 def test_a_table_is_a_dictionary(hash_of: HashOf, slots: int, steps: list[tuple[str, Any]]):
@@ -183,8 +183,8 @@ def test_a_table_is_a_dictionary(hash_of: HashOf, slots: int, steps: list[tuple[
         patch.setattr(table_module, "SLOTS_MIN", slots)
         patch.setattr(table_module, "ENTRIES_MIN", 2)
         patch.setattr(table_module, "ARENA_MIN", 16)
-        patch.setattr(table_module, "_GROWTH_SWEEP", 1)
-        patch.setattr(table_module, "SWEPT_AT_ONCE_MAX", 0)
+        patch.setattr(table_module, "_REHASHED_PER_RECORD", 1)
+        patch.setattr(table_module, "REHASHED_AT_ONCE_MAX", 0)
         one, other = Model(hash_of), Model(hash_of)
         for step in steps:
             match step:
@@ -210,7 +210,7 @@ def test_a_table_is_a_dictionary(hash_of: HashOf, slots: int, steps: list[tuple[
 
 def test_a_key_that_was_seen_ahead_and_then_discarded_is_new(monkeypatch: pytest.MonkeyPatch):
     """Also if others have come into its place meanwhile."""
-    monkeypatch.setattr(table_module, "SLOTS_MIN", FAR_SLOTS)
+    monkeypatch.setattr(table_module, "SLOTS_MIN", LARGE_SLOTS)
     model = Model(stable_hash)
     model.install({b"ab": 2, b"cd": 2, None: 2, b"long enough for the arena": 2})
     known = list(model.expected)
@@ -245,8 +245,8 @@ def test_a_null_is_no_empty_key_even_if_they_hash_alike():
 def test_a_table_that_grows_while_it_is_swept_forgets_nothing(seed: int, monkeypatch: pytest.MonkeyPatch):
     """Keys come and go while every doubling is under way for long."""
     monkeypatch.setattr(table_module, "ENTRIES_MIN", 16)
-    monkeypatch.setattr(table_module, "_GROWTH_SWEEP", 1)
-    monkeypatch.setattr(table_module, "SWEPT_AT_ONCE_MAX", 0)
+    monkeypatch.setattr(table_module, "_REHASHED_PER_RECORD", 1)
+    monkeypatch.setattr(table_module, "REHASHED_AT_ONCE_MAX", 0)
     random = Random(seed)
     model, sizes, batches_swept = Model(stable_hash), set(), 0
     for batch in range(300):

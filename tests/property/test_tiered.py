@@ -230,7 +230,7 @@ def test_a_table_with_a_database_behind_it_is_a_dictionary(clusters: Any, kind: 
     cluster, universe = clusters(kind, per_epoch), UNIVERSES[kind][1]
     cluster.reset()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiered, "MORE_KEYS", data.draw(st.sampled_from([1, 3, 100])))
+        patch.setattr(tiered, "EXTRA_KEYS", data.draw(st.sampled_from([1, 3, 100])))
         patch.setattr(tiered, "ROWS_MIN", data.draw(st.sampled_from([1, 4, 100])))
         for step in data.draw(st.lists(steps(universe), max_size=10)):
             match step:

@@ -1,7 +1,7 @@
-"""Where keys are in a database, and which keys of a batch are to be looked for there.
+"""The database keys of a table's keys, and which keys of a batch have to be read from the database.
 
-A key's place is its bin, a byte that tells whether it is null, and its bytes. Python handles one place for each key
-that has to be looked for; which ones these are is found out by compiled code.
+A database key is the bin, a byte that tells a null from an empty key, and the key's bytes. Python handles one `bytes`
+per key that is read or written; kernels find out which keys these are.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from routing.columns.keys import Keys, sealed
 from routing.columns.memory import Array
 from routing.columns.table.entries import bin_of
 from routing.columns.table.layout import size_of
-from routing.columns.table.probe import addresses, find, is_far, look_ahead, prefetch_slot
+from routing.columns.table.probe import exceeds_l2, find, prefetch_entry, prefetch_slot, probe_addresses
 from routing.columns.table.table import Table
 from routing.state.database import BIN_BYTES
 
 NULL, NOT_NULL = 0, 1
-"""What the byte behind a bin says of a key."""
+"""The byte behind the bin."""
 
 _BEFORE_KEY = BIN_BYTES + 1
 
 
-def lacking(table: Table, keys: Keys, on_disk: Array) -> Array:
-    """Of the keys that a table lacks, one row each; those of bins that have none `on_disk` are left out."""
+def missing_rows(table: Table, keys: Keys, on_disk: Array) -> Array:
+    """One row of each key that is absent from a table, but for keys of bins that have none `on_disk`."""
     rows = np.empty(len(keys), np.int64)
-    rows = rows[: _lacking(table.view(), keys.hashes, keys.offsets, keys.data, keys.nulls, on_disk, rows)]
+    rows = rows[: _missing_rows(table.view(), keys.hashes, keys.offsets, keys.data, keys.nulls, on_disk, rows)]
     seen = np.zeros(1 << (2 * len(rows)).bit_length(), np.int64)
     return rows[: _distinct(keys.hashes, keys.offsets, keys.data, keys.nulls, rows, seen)]
 
 
 def db_keys(offsets: Array, data: Array, nulls: Array, rows: Array, bins: Array) -> list[bytes]:
-    """The places of the keys at `rows`, which are in `bins`."""
+    """The database keys of the keys at `rows`, which are in `bins`."""
     offsets, data, nulls = sealed(offsets), sealed(data), sealed(nulls)
     sizes = offsets[rows + 1].astype(np.int64) - offsets[rows]
     if len(nulls):
@@ -47,26 +47,26 @@ def db_keys(offsets: Array, data: Array, nulls: Array, rows: Array, bins: Array)
     return [whole[start:end] for start, end in pairwise(ends.tolist())]
 
 
-def keys_at(found: list[bytes]) -> tuple[Array, Array, Array]:
-    """Offsets and bytes of the keys at places, without their bins, and which are null."""
-    nulls = np.array([place[0] == NULL for place in found], np.bool_)
+def decode_db_keys(found: list[bytes]) -> tuple[Array, Array, Array]:
+    """Offsets and bytes of the keys of database keys without their bins, and which of them are null."""
+    nulls = np.array([key[0] == NULL for key in found], np.bool_)
     offsets = np.zeros(len(found) + 1, np.int32)
-    np.cumsum([len(place) - 1 for place in found], out=offsets[1:])
-    data = np.frombuffer(b"".join(place[1:] for place in found), np.uint8)
+    np.cumsum([len(key) - 1 for key in found], out=offsets[1:])
+    data = np.frombuffer(b"".join(key[1:] for key in found), np.uint8)
     return offsets, data, nulls if nulls.any() else nulls[:0]
 
 
 @kernel
-def _lacking(view, hashes, offsets, data, nulls, on_disk, rows):
-    where, far = addresses(view, data), is_far(view)
+def _missing_rows(view, hashes, offsets, data, nulls, on_disk, rows):
+    where, prefetching = probe_addresses(view, data), exceeds_l2(view)
     count = 0
     for block in range(0, len(hashes), 32):
         end = min(block + 32, len(hashes))
-        if far:
+        if prefetching:
             for row in range(block, end):
                 prefetch_slot(where, hashes[row])
             for row in range(block, end):
-                look_ahead(where, hashes[row])
+                prefetch_entry(where, hashes[row])
         for row in range(block, end):
             if on_disk[bin_of(view, hashes[row])] == 0:
                 continue
@@ -78,7 +78,7 @@ def _lacking(view, hashes, offsets, data, nulls, on_disk, rows):
 
 @kernel
 def _distinct(hashes, offsets, data, nulls, rows, seen):
-    """Move the first row of each key to the front; how many there are. `seen` is for one more than their numbers."""
+    """Move the first row of each key to the front; return their number. `seen` is a hash set of their indexes + 1."""
     mask = np.uint64(len(seen) - 1)
     count = 0
     for at in range(len(rows)):

@@ -1,4 +1,7 @@
-"""Which entries of a table have changed: each of them once, noted by the kernel that changes them."""
+"""The dirty entries of a table: those that changed in an epoch, each once, recorded by the kernel that changes them.
+
+The kernel compares an entry's mark, the last word of its state, with the epoch's serial, so it takes no set.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,27 @@ import numpy as np
 
 from routing.columns.memory import Array
 
-CHANGED_MIN = 1024
-"""How many there is room for at first."""
+CAPACITY_MIN = 1024
+"""The capacity at first."""
 
 
 class DirtyEntries:
-    """Which entries of a table have changed since this was last asked."""
+    """The entries that have changed since `take` was last called: the first `count` of `entries`."""
 
-    def __init__(self, *, serial: int = 1, room: int = CHANGED_MIN) -> None:
+    def __init__(self, *, serial: int = 1, capacity: int = CAPACITY_MIN) -> None:
         self.serial = serial
-        """What the upper half of an entry's mark is once it is noted; it begins with 0. With 0, nothing is noted."""
-        self.rows = np.empty(room, np.int64)
+        """The upper half of a dirty entry's mark; a new entry's mark is 0. With serial 0, nothing is recorded."""
+        self.entries = np.empty(capacity, np.int64)
         self.count = 0
 
     def grow(self) -> None:
-        """Have room for more."""
-        self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
+        """Double the capacity."""
+        self.entries = np.concatenate([self.entries, np.empty_like(self.entries)])
 
     def take(self) -> Array:
-        """The entries; the next ones are noted anew."""
-        taken = self.rows[: self.count]
-        self.rows = np.empty(max(CHANGED_MIN, min(len(self.rows), 4 * self.count)), np.int64)
+        """The dirty entries; from here on none is dirty."""
+        taken = self.entries[: self.count]
+        self.entries = np.empty(max(CAPACITY_MIN, min(len(self.entries), 4 * self.count)), np.int64)
         self.serial += 1
         self.count = 0
         return taken

@@ -1,7 +1,8 @@
-"""Entries that come into a table and leave it, their keys, and the slots that lead to them.
+"""Inserts and removes entries, with the arena blocks of their keys and their slots.
 
-Kernels call these for each key that is new or goes; they hand over addresses, for the reason that
-`routing.columns.memory` gives.
+Kernels call these for each key that is new or goes; arguments are addresses, for the reason that
+`routing.columns.memory` gives. Nothing is allocated here: an insertion that lacks room answers `NO_ENTRY`, and the
+caller has the table grow.
 """
 
 from __future__ import annotations
@@ -21,31 +22,31 @@ from routing.columns.table.layout import (
     EMPTY,
     ENTRIES,
     ENTRIES_SIZE,
+    ENTRY_OFFSET,
     EXACT_WORDS_MAX,
-    FIRST,
     FREE,
-    GONE,
-    HALF,
+    FREE_ENTRY,
+    HALF_BITS,
     HEADS,
     KEY,
     LINKS,
-    LOW,
+    LOW_MASK,
     NEEDED,
-    NONE,
-    NULL,
+    NO_ENTRY,
+    NULL_KEY,
     NULL_SIZE,
     OLD,
     OLD_SIZE,
     PAD,
     PREFIX,
+    REHASHED,
     SHIFT,
     SLOTS,
     SLOTS_SIZE,
-    SWEPT,
+    TOMBSTONE,
     TOP,
     USED,
     USED_MAX,
-    VACANT,
     WIDTH,
 )
 from routing.columns.table.probe import find, matches
@@ -53,7 +54,7 @@ from routing.columns.table.probe import find, matches
 
 @inlined
 def _words_for(size):
-    """How many words of the arena a key takes, with its size."""
+    """The number of arena words that a key takes, with its size."""
     if size <= 8:
         return np.int64(0)
     words = 1 + (size + 7) // 8
@@ -66,7 +67,7 @@ def _words_for(size):
 
 
 @inlined
-def _block_class(words):
+def _size_class(words):
     if words <= EXACT_WORDS_MAX:
         return words
     kind = np.int64(EXACT_WORDS_MAX)
@@ -88,10 +89,10 @@ def _bin(shift, hash):
 
 
 @inlined
-def entry_addresses(view):
-    """What `insert` and `remove` need to know of a table: where it says where its arrays are.
+def meta_address(view):
+    """Write the addresses and sizes of a table's arrays into its `meta`, and return the address of that.
 
-    This is one number, for a call takes the longer, the more it hands over.
+    `insert` and `remove` take this one number: a call takes longer with every argument.
     """
     meta = view.meta
     meta[HEADS], meta[COUNTS], meta[BLOCKS] = address_of(view.heads), address_of(view.counts), address_of(view.blocks)
@@ -103,8 +104,8 @@ def entry_addresses(view):
 
 
 @inlined
-def _known(meta, what):
-    return load_i64(meta + 8 * what)
+def _meta(meta, index):
+    return load_i64(meta + 8 * index)
 
 
 @inlined
@@ -114,58 +115,59 @@ def _add(address, difference):
 
 @kernel
 def find_or_insert(meta, data, end, candidate, hash, start, size):
-    """The entry of a key that its candidate is not, or not seen to be; ~ a new one, if it has none.
+    """The entry of a key whose candidate `is_entry_of` has rejected; ~ a new one if there is none, ~ `NO_ENTRY` without
+    room.
 
-    It is ~ `NONE` if there is no room. `meta` is what `entry_addresses` gave; keys lie from `data` on, and memory may
-    end at     `end`.
+    `meta` is what `meta_address` returned; keys lie from `data` on, and memory may end at `end`.
     """
-    entries, arena, width = _known(meta, ENTRIES), _known(meta, ARENA), _known(meta, WIDTH)
+    entries, arena, width = _meta(meta, ENTRIES), _meta(meta, ARENA), _meta(meta, WIDTH)
     if candidate >= 0 and size > 8:
         prefix = load_up_to_8(data + start, size, end)
-        if matches(entries + 8 * width * candidate, arena, hash << HALF, data + start, size, end, prefix):
+        if matches(entries + 8 * width * candidate, arena, hash << HALF_BITS, data + start, size, end, prefix):
             return candidate
-    slots, mask, old_size = _known(meta, SLOTS), np.uint64(_known(meta, SLOTS_SIZE) - 1), _known(meta, OLD_SIZE)
+    slots, mask, old_size = _meta(meta, SLOTS), np.uint64(_meta(meta, SLOTS_SIZE) - 1), _meta(meta, OLD_SIZE)
     at = np.uint64(~candidate)
-    # Who finds a slot still empty need not look again, for the key would be there by now; the old ones tell nothing.
-    if candidate >= 0 or old_size > 0 or load_u64(slots + 8 * np.int64(at)) & LOW != EMPTY:
-        old = _known(meta, OLD), np.uint64(max(old_size - 1, 0)), np.uint64(_known(meta, SWEPT))
+    # If the empty slot that ended the candidate's probe is still empty, the key is still absent: its insertion would
+    # have taken that slot. Of the old slots this tells nothing.
+    if candidate >= 0 or old_size > 0 or load_u64(slots + 8 * np.int64(at)) & LOW_MASK != EMPTY:
+        old = _meta(meta, OLD), np.uint64(max(old_size - 1, 0)), np.uint64(_meta(meta, REHASHED))
         entry = find(((slots, mask), old, (entries, arena, width), (data, end)), hash, start, size)
         if entry >= 0:
             return entry
         at = empty_slot(slots, mask, hash)
-    return ~_enter(meta, slots + 8 * np.int64(at), hash, data + start, size, end)
+    return ~_insert_at(meta, slots + 8 * np.int64(at), hash, data + start, size, end)
 
 
 @kernel
 def insert(meta, hash, key, size, end):
-    """The new entry of a key that is not there, or `NONE` if there is no room. Its state is for the caller to set.
+    """The new entry of a key that is absent, or `NO_ENTRY` without room. The caller initialises its state.
 
-    `meta` is what `entry_addresses` gave; the key's bytes are at an address, and memory may end at `end`.
+    `meta` is what `meta_address` returned; the key's bytes are at an address, and memory may end at `end`.
     """
-    slots = _known(meta, SLOTS)
-    at = empty_slot(slots, np.uint64(_known(meta, SLOTS_SIZE) - 1), hash)
-    return _enter(meta, slots + 8 * np.int64(at), hash, key, size, end)
+    slots = _meta(meta, SLOTS)
+    at = empty_slot(slots, np.uint64(_meta(meta, SLOTS_SIZE) - 1), hash)
+    return _insert_at(meta, slots + 8 * np.int64(at), hash, key, size, end)
 
 
 @inlined
-def _enter(meta, slot, hash, key, size, end):
-    width, entries, arena = _known(meta, WIDTH), _known(meta, ENTRIES), _known(meta, ARENA)
+def _insert_at(meta, slot, hash, key, size, end):
+    width, entries, arena = _meta(meta, WIDTH), _meta(meta, ENTRIES), _meta(meta, ARENA)
     words = _words_for(size)
-    block = _known(meta, BLOCKS) + 8 * _block_class(words)
-    entry, top, arena_top = _known(meta, FREE), _known(meta, TOP), _known(meta, ARENA_TOP)
+    block = _meta(meta, BLOCKS) + 8 * _size_class(words)
+    entry, top, arena_top = _meta(meta, FREE), _meta(meta, TOP), _meta(meta, ARENA_TOP)
     store(meta + 8 * NEEDED, words)
     if (
-        (entry == NONE and (top + 1) * width > _known(meta, ENTRIES_SIZE))
-        or _known(meta, USED) >= _known(meta, USED_MAX)
-        or (words > 0 and load_i64(block) < 0 and arena_top + words > _known(meta, ARENA_SIZE))
+        (entry == NO_ENTRY and (top + 1) * width > _meta(meta, ENTRIES_SIZE))
+        or _meta(meta, USED) >= _meta(meta, USED_MAX)
+        or (words > 0 and load_i64(block) < 0 and arena_top + words > _meta(meta, ARENA_SIZE))
     ):
-        return NONE
-    if entry == NONE:
+        return NO_ENTRY
+    if entry == NO_ENTRY:
         entry = top
         store(meta + 8 * TOP, top + 1)
     else:
         store(meta + 8 * FREE, load_i64(entries + 8 * (entry * width + LINKS)))
-    place = NULL if size == NULL_SIZE else size
+    place = NULL_KEY if size == NULL_SIZE else size
     if words > 0:
         place = load_i64(block)
         if place >= 0:
@@ -178,72 +180,72 @@ def _enter(meta, slot, hash, key, size, end):
             store(arena + 8 * place + 8 + at, load_up_to_8(key + at, size - at, end))
     at = entries + 8 * width * entry
     store(at + 8 * PREFIX, np.uint64(0) if size <= 0 else load_up_to_8(key, size, end))
-    store(at + 8 * KEY, (hash << HALF) | np.uint64(place))
-    bin_id = _bin(_known(meta, SHIFT), hash)
-    head_at = _known(meta, HEADS) + 8 * bin_id
+    store(at + 8 * KEY, (hash << HALF_BITS) | np.uint64(place))
+    bin_id = _bin(_meta(meta, SHIFT), hash)
+    head_at = _meta(meta, HEADS) + 8 * bin_id
     head = load_i64(head_at)
-    store(at + 8 * LINKS, (np.uint64(head) << HALF) | np.uint64(NONE))
-    if head != NONE:
+    store(at + 8 * LINKS, (np.uint64(head) << HALF_BITS) | np.uint64(NO_ENTRY))
+    if head != NO_ENTRY:
         linked = entries + 8 * (width * head + LINKS)
-        store(linked, (load_u64(linked) & ~LOW) | np.uint64(entry))
+        store(linked, (load_u64(linked) & ~LOW_MASK) | np.uint64(entry))
     store(head_at, entry)
-    _add(_known(meta, COUNTS) + 8 * bin_id, 1)
+    _add(_meta(meta, COUNTS) + 8 * bin_id, 1)
     _add(meta + 8 * COUNT, 1)
     _add(meta + 8 * USED, 1)
-    store(slot, (hash << HALF) | (np.uint64(entry) + FIRST))
+    store(slot, (hash << HALF_BITS) | (np.uint64(entry) + ENTRY_OFFSET))
     return entry
 
 
 @inlined
 def empty_slot(slots, mask, hash):
-    """The first slot that was never used, from where a hash points to."""
+    """The first empty slot from a hash's own on; tombstones are not reused."""
     at = hash & mask
-    while load_u64(slots + 8 * np.int64(at)) & LOW != EMPTY:
+    while load_u64(slots + 8 * np.int64(at)) & LOW_MASK != EMPTY:
         at = (at + np.uint64(1)) & mask
     return at
 
 
 @inlined
-def _leave_slot(slots, size, low, entry):
+def _mark_tombstone(slots, size, low, entry):
     if size == 0:
         return
     mask = np.uint64(size - 1)
     at = low & mask
-    sought = np.uint64(entry) + FIRST
+    wanted = np.uint64(entry) + ENTRY_OFFSET
     while True:
-        slot = load_u64(slots + 8 * np.int64(at)) & LOW
+        slot = load_u64(slots + 8 * np.int64(at)) & LOW_MASK
         if slot == EMPTY:
             return
-        if slot == sought:
-            store(slots + 8 * np.int64(at), GONE)
+        if slot == wanted:
+            store(slots + 8 * np.int64(at), TOMBSTONE)
             return
         at = (at + np.uint64(1)) & mask
 
 
 @kernel
 def remove(meta, entry, bin_id):
-    """Forget a key of a bin. `meta` is what `entry_addresses` gave."""
-    width, entries, arena = _known(meta, WIDTH), _known(meta, ENTRIES), _known(meta, ARENA)
+    """Remove an entry of a bin. `meta` is what `meta_address` returned."""
+    width, entries, arena = _meta(meta, WIDTH), _meta(meta, ENTRIES), _meta(meta, ARENA)
     at = entries + 8 * width * entry
     key, links = load_u64(at + 8 * KEY), load_u64(at + 8 * LINKS)
-    _leave_slot(_known(meta, SLOTS), _known(meta, SLOTS_SIZE), key >> HALF, entry)
-    _leave_slot(_known(meta, OLD), _known(meta, OLD_SIZE), key >> HALF, entry)
-    place = np.int64(key & LOW)
+    _mark_tombstone(_meta(meta, SLOTS), _meta(meta, SLOTS_SIZE), key >> HALF_BITS, entry)
+    _mark_tombstone(_meta(meta, OLD), _meta(meta, OLD_SIZE), key >> HALF_BITS, entry)
+    place = np.int64(key & LOW_MASK)
     if place >= ARENA_FIRST:
-        block = _known(meta, BLOCKS) + 8 * _block_class(_words_for(load_i64(arena + 8 * place)))
+        block = _meta(meta, BLOCKS) + 8 * _size_class(_words_for(load_i64(arena + 8 * place)))
         store(arena + 8 * place, load_i64(block))
         store(block, place)
-    after, before = np.int64(links >> HALF), np.int64(links & LOW)
-    if before == NONE:
-        store(_known(meta, HEADS) + 8 * bin_id, after)
+    after, before = np.int64(links >> HALF_BITS), np.int64(links & LOW_MASK)
+    if before == NO_ENTRY:
+        store(_meta(meta, HEADS) + 8 * bin_id, after)
     else:
         linked = entries + 8 * (width * before + LINKS)
-        store(linked, (load_u64(linked) & LOW) | (np.uint64(after) << HALF))
-    if after != NONE:
+        store(linked, (load_u64(linked) & LOW_MASK) | (np.uint64(after) << HALF_BITS))
+    if after != NO_ENTRY:
         linked = entries + 8 * (width * after + LINKS)
-        store(linked, (load_u64(linked) & ~LOW) | np.uint64(before))
-    _add(_known(meta, COUNTS) + 8 * bin_id, -1)
+        store(linked, (load_u64(linked) & ~LOW_MASK) | np.uint64(before))
+    _add(_meta(meta, COUNTS) + 8 * bin_id, -1)
     _add(meta + 8 * COUNT, -1)
-    store(at + 8 * KEY, VACANT)
-    store(at + 8 * LINKS, _known(meta, FREE))
+    store(at + 8 * KEY, FREE_ENTRY)
+    store(at + 8 * LINKS, _meta(meta, FREE))
     store(meta + 8 * FREE, entry)

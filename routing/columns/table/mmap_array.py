@@ -1,7 +1,7 @@
-"""Words that grow without being moved or cleared at once, either of which would hold the stream up.
+"""An array of words that grows without a copy: an anonymous mapping, resized by `mremap`.
 
-The operating system gives memory out when it is first touched, and moves it by naming it anew. So there may be twice as
-many words as there were, of which the new ones cost nothing until they are used.
+The kernel moves a mapping by its page table, and allocates and clears a page when it is first touched. So the array
+doubles in constant time, and the new half costs nothing until it is used.
 """
 
 from __future__ import annotations
@@ -14,37 +14,38 @@ import numpy as np
 from routing.columns.memory import Array
 
 MAPPED_WORDS_MIN = 2**17
-"""Fewer are copied instead: a megabyte, which takes no time that anybody would notice."""
+"""Smaller arrays, below 1 MB, are copied instead."""
 
 LARGE_PAGE_BYTES = 2 * 1024 * 1024
-"""Memory of so much is at an address that is a multiple of it, and takes one entry in the processor's list of pages."""
+"""The size of a large page (transparent huge page), which takes one entry of the TLB."""
 
 BEFORE_BYTES = 16
-"""The system's allocator leaves so much before large arrays; so do we, and entries lie on cache lines in one way."""
+"""The offset of a large array within its mapping, as malloc leaves it: so entries are aligned to cache lines alike in
+both (`layout.PAD`)."""
 
 
 class MmapArray:
-    """Words, of which there can be more at any time. Those that were never written are 0."""
+    """A growable array of words. Those that were never written are 0."""
 
     def __init__(self, words: int) -> None:
         self._mapped: mmap.mmap | None = None
         self.words = np.zeros(words, np.uint64)
-        """As many as there is room for. Who asks for more must ask for these again."""
+        """Replaced by `grow`."""
 
     def grow(self, words_min: int) -> None:
-        """Have room for twice as many, or for so many."""
+        """Grow to twice the size, or to `words_min` if that is more."""
         words = max(words_min, 2 * len(self.words))
         if words < MAPPED_WORDS_MIN:
-            self._copy_to(np.zeros(words, np.uint64))
+            self._copy_into(np.zeros(words, np.uint64))
             return
         size = -(-(8 * words + BEFORE_BYTES) // LARGE_PAGE_BYTES) * LARGE_PAGE_BYTES
-        if self._mapped is None or not self._moved(self._mapped, size):
-            self._mapped = _mapped(size)
-            self._copy_to(_words_of(self._mapped))
+        if self._mapped is None or not self._resize(self._mapped, size):
+            self._mapped = _map(size)
+            self._copy_into(_words_of(self._mapped))
 
-    def _moved(self, mapped: mmap.mmap, size: int) -> bool:
-        """Name the memory anew, of another size; not every system can."""
-        self.words = np.zeros(0, np.uint64)  # nobody may look at it meanwhile
+    def _resize(self, mapped: mmap.mmap, size: int) -> bool:
+        """Resize the mapping; whether that succeeded, since not every system has `mremap`."""
+        self.words = np.zeros(0, np.uint64)  # a mapping with an exported buffer cannot be resized
         try:
             mapped.resize(size)
         except SystemError:
@@ -53,21 +54,21 @@ class MmapArray:
             self.words = _words_of(mapped)
         return True
 
-    def _copy_to(self, room: Array) -> None:
-        room[: len(self.words)] = self.words
-        self.words = room
+    def _copy_into(self, target: Array) -> None:
+        target[: len(self.words)] = self.words
+        self.words = target
 
 
-def cleared(words: int) -> Array:
-    """Words that are 0, in large pages if they fill one: of those there are fewer to be given out, and to be known."""
+def mapped_zeros(words: int) -> Array:
+    """Words that are 0, in large pages if they fill one: that takes fewer page faults, and fewer entries of the TLB."""
     if 8 * words < LARGE_PAGE_BYTES:
         return np.zeros(words, np.uint64)
-    return np.frombuffer(_mapped(8 * words), np.uint64)
+    return np.frombuffer(_map(8 * words), np.uint64)
 
 
-def _mapped(size: int) -> mmap.mmap:
+def _map(size: int) -> mmap.mmap:
     mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with contextlib.suppress(AttributeError, OSError):  # other systems have no large pages, or will not be asked
+    with contextlib.suppress(AttributeError, OSError):  # not on Linux, or large pages are disabled
         mapped.madvise(mmap.MADV_HUGEPAGE)
     return mapped
 

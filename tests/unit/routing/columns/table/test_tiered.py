@@ -21,7 +21,7 @@ from operators.columns import aggregates as agg
 from routing.bins import BinId, Bins
 from routing.columns.keys import KeyColumns, Keys
 from routing.columns.table import tiered
-from routing.columns.table.db_keys import lacking
+from routing.columns.table.db_keys import missing_rows
 from routing.columns.table.table import Table
 from routing.columns.table.tiered import TieredTable
 from routing.options import BinOptions
@@ -83,8 +83,8 @@ def test_a_table_stays_within_its_share_however_many_keys_there_are(make: Make, 
     for _ in range(100):
         keys = keys_of(dice.integers(0, 100_000, 1000))
         table.fetch(keys)
-        assert len(lacking(table.table, keys, np.ones(BINS.count, np.int64))) == 0
-        table.relieve()
+        assert len(missing_rows(table.table, keys, np.ones(BINS.count, np.int64))) == 0
+        table.spill()
         assert table.table.nbytes <= MIB * 9 // 8
     found: dict[int, int] = {}
     for bin_id in list(table.keys_per_bin()):
@@ -94,14 +94,14 @@ def test_a_table_stays_within_its_share_however_many_keys_there_are(make: Make, 
 
 
 def test_bins_are_written_out_whole_and_in_turn(make: Make, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tiered, "MORE_KEYS", 10)
+    monkeypatch.setattr(tiered, "EXTRA_KEYS", 10)
     table = make()
     table._budget.table_bytes = MIB
     install(table, range(320))
     table._budget.table_bytes = 0
     left = []
     for _ in range(100):
-        table.relieve()
+        table.spill()
         left.append(table.table.keys_per_bin())
     assert [len(some) for some in left] == sorted((len(some) for some in left), reverse=True)
     assert left[-1] == {}
@@ -110,15 +110,15 @@ def test_bins_are_written_out_whole_and_in_turn(make: Make, monkeypatch: pytest.
 
 
 def test_a_bin_that_is_begun_is_finished_and_no_other(make: Make, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tiered, "MORE_KEYS", 3)
+    monkeypatch.setattr(tiered, "EXTRA_KEYS", 3)
     table = make()
     table._budget.table_bytes = MIB
     install(table, range(320))
     table._budget.table_bytes = 0
-    table.relieve()
+    table.spill()
     table._budget.table_bytes = MIB
     for _ in range(100):
-        table.relieve()
+        table.spill()
     assert set(table.table.keys_per_bin()) == set(range(1, 16))
 
 
@@ -143,7 +143,7 @@ def test_a_bin_is_whole_when_some_of_it_is_written_out_while_it_leaves(make: Mak
     pieces = table.extract(bin_id, 100)
     found = [len(states) for *_, states in islice(pieces, 2)]
     for _ in range(20):
-        table.relieve()
+        table.spill()
     found += [len(states) for *_, states in pieces]
     assert sum(found) == count
     assert bin_id not in table.keys_per_bin()
@@ -215,7 +215,7 @@ def test_damage_is_told(make: Make, tmp_path: Path):
     table._budget.table_bytes = 0
     install(table, range(5000))
     for _ in range(20):
-        table.relieve()
+        table.spill()
     table._database._db.flush()
     for file in tmp_path.glob("store-*/rocks/*.sst"):
         size = file.stat().st_size
