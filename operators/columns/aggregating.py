@@ -20,14 +20,14 @@ from operators.columns.module_cache import is_new, load
 from operators.error_context import blame
 from routing.bins import Bins
 from routing.columns.compiled import compiling
-from routing.columns.keys import RESERVED, KeyColumn, KeyColumns, Keys, nulls_of, sealed
+from routing.columns.keys import RESERVED, KeyColumn, KeyColumns, Keys, nulls_of, read_only
 from routing.columns.memory import Array, empty
 from routing.columns.table.dirty_entries import DirtyEntries
 from routing.columns.table.table import Table
 from routing.columns.take import decode
 
 _NO_ROWS = np.zeros(0, np.int64)
-_NO_NULLS = sealed(np.zeros(0, np.bool_))
+_NO_NULLS = read_only(np.zeros(0, np.bool_))
 
 _UNTRACKED = DirtyEntries(serial=0, capacity=0)
 
@@ -144,7 +144,7 @@ class CompiledAggregates:
         """The output columns for entries of a table: their keys, and their results."""
         outs = self._allocate(len(entries), [True] * len(self._combined.columns))
         self._module.results(table.view(), entries, outs)
-        return [*self._key.restored(*table.gather(entries)), *self._arrays(outs)]
+        return [*self._key.decode(*table.gather(entries)), *self._arrays(outs)]
 
     def loop(self, records: Records, outs: tuple[Array, ...] = ()) -> UpdateLoop:
         """The loop over records."""
@@ -187,4 +187,4 @@ def _reader(field: pa.Field, of: str) -> Callable[[pa.RecordBatch], Array]:
     if of == "numbers":
         return lambda batch: numbers_of(batch.column(field.name))
     key = KeyColumn.of(field)
-    return lambda batch: sealed(key.hashes(key.plain(batch.column(field.name))))
+    return lambda batch: read_only(key.hashes(key.to_stored(batch.column(field.name))))

@@ -46,11 +46,11 @@ class CompiledFold:
         initial: Sequence[Any],
         output: pa.Schema,
         per_epoch: bool = False,
-        tell: Callable[[str], None] = lambda _: None,
+        log: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`function` is the author's, or source that is in the form of `rewriting` already.
 
-        `tell` is for who waits: that this takes seconds, when it does.
+        `log` is for who waits: that this takes seconds, when it does.
         """
         self._initial = tuple(field.dtype(value) for field, value in zip(state, initial, strict=True))
         with compiling:
@@ -68,7 +68,7 @@ class CompiledFold:
             """For each column of outputs: which column of the key it is, if it is one; and its type."""
             self._text = self._shape.source()
             if is_new(self._text):
-                tell("compiling for columns, once: this takes some seconds")
+                log("compiling for columns, once: this takes some seconds")
             self._module: Any = load(self._text)
             self._serial = 1
             self._count = 0
@@ -137,7 +137,7 @@ class CompiledFold:
         """The last output of each key that had one in this epoch; another epoch begins."""
         key, echoes = self._shape.key, self._shape.fold.echoes
         given, entries = np.flatnonzero(self._given[: self._count]), self._rows[: self._count]
-        columns = key.restored(*table.gather(entries[given])) if echoes else []
+        columns = key.decode(*table.gather(entries[given])) if echoes else []
         stored = iter(self._outs)
         arrays = [
             columns[echoes[index]] if index in echoes else _column(next(stored)[given], len(given), field.type)

@@ -13,7 +13,7 @@ from operators.columns import casts
 from operators.columns.errors import FoldNotCompiled
 from operators.columns.rewriting import Rewritten
 from routing.columns import compiled, memory
-from routing.columns.keys import KeyColumns, sealed
+from routing.columns.keys import KeyColumns, read_only
 from routing.columns.memory import Array
 from routing.columns.table import entries, layout, probe
 
@@ -169,7 +169,7 @@ def numbers_of(column: pa.Array) -> Array:
     wide = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
     if wide.null_count:
         wide = wide.fill_null(False if pa.types.is_boolean(wide.type) else 0)
-    return sealed(wide.to_numpy(zero_copy_only=False))
+    return read_only(wide.to_numpy(zero_copy_only=False))
 
 
 def number_fields(schema: pa.Schema, what: str) -> list[Field]:

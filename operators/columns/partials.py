@@ -19,7 +19,7 @@ from routing.bins import Bins
 from routing.columns.adaptive import CombineHeuristic
 from routing.columns.compiled import compiling, kernel
 from routing.columns.dictionary import DictionaryEncoder
-from routing.columns.keys import HASHES, RESERVED, KeyColumns, Keys, sealed
+from routing.columns.keys import HASHES, RESERVED, KeyColumns, Keys, read_only
 from routing.columns.memory import Array, address_of, empty, load_u64, store
 from routing.columns.partition import WHOLE
 from routing.columns.state import words_of_column
@@ -97,13 +97,13 @@ class Partials:
 
     def merge(self, table: Table, batch: pa.RecordBatch, keys: Keys, dirty: DirtyEntries) -> None:
         """Merge partial states into `table`, and record its dirty entries."""
-        states = sealed(words_of_column(batch.column(STATES)).reshape(-1))
+        states = read_only(words_of_column(batch.column(STATES)).reshape(-1))
         apply_batch(batch, UpdateLoop(self._module.merge, keys, (states,)), table, dirty)
 
     def _keys(self, batch: pa.RecordBatch) -> Keys:
         """The keys of a batch; each of them once, if they are strings that recur."""
         if self._encoder is not None:
-            encoded = self._encoder.encoded(batch, WHOLE)
+            encoded = self._encoder.encode(batch, WHOLE)
             if encoded is not None:
                 return self._key.keys_of_dictionary(encoded[0])
         return self._key.keys(batch)

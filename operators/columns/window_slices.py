@@ -13,7 +13,7 @@ import numpy as np
 
 from operators.columns.errors import ValueUnfit
 from routing.columns.compiled import kernel
-from routing.columns.keys import sealed
+from routing.columns.keys import read_only
 from routing.columns.memory import Array
 
 SPANS_MAX = 4096
@@ -60,7 +60,7 @@ class WindowSlices:
         else:
             found = np.arange(count)
         ends, order = np.zeros(len(found) + 1, np.int64), np.empty(len(times), np.int64)
-        _deal(sealed(numbers), ends, order)
+        _deal(read_only(numbers), ends, order)
         spans = [
             WindowSlice(int(first), int(end), self._starts(low + int(found[index])))
             for index, (first, end) in enumerate(pairwise(ends))

@@ -19,7 +19,7 @@ from operators.columns.window_slices import WindowSlice, WindowSlices
 from operators.stateful.windows.aligned import pane_of
 from operators.stateful.windows.clock import Clock
 from routing.bins import Bins
-from routing.columns.keys import HASHES, KeyColumns, sealed
+from routing.columns.keys import HASHES, KeyColumns, read_only
 from routing.columns.memory import Array
 from routing.columns.take import take
 from routing.columns.window_state import WindowState
@@ -58,7 +58,7 @@ class EventTime:
             )
         if not pa.types.is_integer(self.type):
             column = column.view(self._number)
-        return sealed(column.cast(pa.int64()).to_numpy())
+        return read_only(column.cast(pa.int64()).to_numpy())
 
     def repeated(self, time: int, rows: int) -> pa.Array:
         """A column of one time."""
@@ -114,7 +114,7 @@ class Windowing:
         self._timing = timing
         self._schema, self._results, self._late = schemas
         # Compiled before there are records that wait for it.
-        timing.spans.divided(sealed(np.array([0, timing.spans.length])))
+        timing.spans.divided(read_only(np.array([0, timing.spans.length])))
 
     def apply(self, port: int, time: int, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Put records into their windows; what comes out are those that are too late for one."""
@@ -159,7 +159,7 @@ class Windowing:
         columns = self._compiled.results(window.table, entries)
         keys, pane = len(self._key.columns), pane_of(time, closed_at).value
         if time == self._timing.forgotten_at(start):
-            self.bin_state.forget(start)
+            self.bin_state.drop(start)
         borders = self._borders(start, len(entries))
         arrays = [*columns[:keys], *borders, *columns[keys:], pa.repeat(pa.scalar(pane), len(entries))]
         return pa.RecordBatch.from_arrays(arrays, schema=self._results)

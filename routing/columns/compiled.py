@@ -1,7 +1,7 @@
-"""Python that is compiled: one decorator, and one directory for what the compiler made.
+"""The decorators of kernels, which numba compiles, and the directory of their compiled code.
 
-The compiler's own cache looks at a function's file only, and not at those of the functions it calls. So everything is
-cached in a directory that is named after all of this package's source: another version compiles anew.
+numba's own cache is invalidated by a change of a function's file, not by one of the functions that it inlines. So the
+cache directory is named after the source of this whole package: another version compiles again.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ CACHE_VARIABLE = "HAILER_CACHE_DIR"
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile `function` when it is first called; it runs without the interpreter's lock."""
+    """Compile `function` when it is first called, and cache it; it runs without the GIL."""
     with caching():
         return numba.njit(cache=True, nogil=True, error_model="python")(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Compile `function` into the kernels that call it."""
+    """Inline `function` into the kernels that call it."""
     return numba.njit(nogil=True, error_model="python", forceinline=True)(function)
 
 
 compiling = RLock()
-"""Held while source is rewritten and compiled: neither Python's parser nor the compiler's settings are for two threads,
-and the workers of a process build their dataflows at the same time."""
+"""Held while source is rewritten and compiled: neither Python's parser nor numba's configuration is thread-safe, and
+the workers of a process build their dataflows concurrently."""
 
 
 @contextmanager
 def caching() -> Iterator[None]:
-    """Have what is decorated meanwhile cached in our own directory."""
+    """Point numba's cache at our directory, for what is decorated meanwhile."""
     config: Any = numba.config
     with compiling:
         before = config.CACHE_DIR
@@ -52,7 +52,10 @@ def caching() -> Iterator[None]:
 
 @cache
 def cache_directory() -> Path:
-    """Where compiled code is kept, for this version of this package; nobody else can write there."""
+    """The directory of this version's compiled code, writable by its user only, else a temporary one.
+
+    numba loads cached code as pickles, so who can write there can run code.
+    """
     chosen = os.environ.get(CACHE_VARIABLE)
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     directory = (Path(chosen) if chosen else base / "hailer") / _version()

@@ -1,4 +1,8 @@
-"""The bytes of keys that have several columns."""
+"""Packs keys of several columns into bytes, and unpacks them.
+
+A key is its values in a row. Each has a byte that is 0 for null, and nothing more then; else 1, the length of a string
+in 4 bytes, and the value's bytes, 8 of a number. So keys are equal if and only if their bytes are.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ LENGTH_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A column of keys: strings between offsets, or, without offsets, numbers of 8 bytes."""
+    """One column of composite keys: strings between offsets, or, without offsets, numbers of 8 bytes."""
 
     nulls: Array
     offsets: Array
@@ -24,25 +28,25 @@ class KeyPart:
 
     @property
     def sizes(self) -> Array:
-        """How many bytes each value takes in a composite key."""
+        """The number of bytes that each value takes in a packed key."""
         if len(self.offsets):
             return np.where(self.nulls, 1, 1 + LENGTH_BYTES + np.diff(self.offsets.astype(np.int64)))
         return np.where(self.nulls, 1, 9)
 
 
 def pack(parts: Sequence[KeyPart]) -> tuple[Array, Array]:
-    """The offsets and the bytes of the keys that are made of these columns."""
+    """Pack columns into keys: their offsets and their bytes."""
     offsets = np.zeros(len(parts[0].nulls) + 1, np.int64)
     np.cumsum(sum((part.sizes for part in parts), np.zeros(len(offsets) - 1, np.int64)), out=offsets[1:])
     data = np.empty(offsets[-1], np.uint8)
     cursors = offsets[:-1].copy()
     for part in parts:
-        _write_packed(cursors, part.nulls, part.offsets, part.data, data)
+        _pack_column(cursors, part.nulls, part.offsets, part.data, data)
     return offsets, data
 
 
 def unpack(offsets: Array, data: Array, strings: Sequence[bool]) -> list[KeyPart]:
-    """The columns that keys of these bytes are made of."""
+    """Unpack keys into columns, of which `strings` tells the kinds."""
     cursors = np.asarray(offsets[:-1], np.int64).copy()
     parts = []
     for string in strings:
@@ -59,19 +63,19 @@ def unpack(offsets: Array, data: Array, strings: Sequence[bool]) -> list[KeyPart
 
 
 def take_words(starts: Array, nulls: Array, data: Array) -> Array:
-    """The 8 bytes that are at each of `starts`, or zeros."""
+    """Gather the 8 bytes at each of `starts`, or zeros for nulls."""
     words = np.zeros(8 * len(starts), np.uint8)
     _gather_words(starts, nulls, data, words)
     return words
 
 
 def validity(nulls: Array) -> pa.Buffer | None:
-    """Arrow's bitmap of the values that are there."""
+    """Arrow's validity bitmap, from a mask of nulls; None without nulls."""
     return pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
 
 
 @kernel
-def _write_packed(cursors, nulls, offsets, data, out):
+def _pack_column(cursors, nulls, offsets, data, out):
     for row in range(len(cursors)):
         at = cursors[row]
         out[at] = np.uint8(0 if nulls[row] else 1)
@@ -92,7 +96,7 @@ def _write_packed(cursors, nulls, offsets, data, out):
 
 @kernel
 def _measure(cursors, data, string, nulls, starts, ends):
-    """Where the next value of each key is, and how long; the cursors go behind it."""
+    """Where the next value of each key starts, and the ends of the values in a row; cursors move behind it."""
     for row in range(len(cursors)):
         at = cursors[row]
         nulls[row] = data[at] == 0

@@ -1,4 +1,4 @@
-"""Hashes of keys in columns: those that `routing.hashing.stable_hash` gives for the same keys in rows."""
+"""Hashes columns of keys with xxh64: the hashes that `routing.hashing.stable_hash` gives for the same keys in rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ HASH_OF_NONE = np.uint64(xxh64_intdigest(b"", NONE_SEED))
 _INT, _FLOAT, _TUPLE = np.uint64(INT_SEED), np.uint64(FLOAT_SEED), np.uint64(TUPLE_SEED)
 _INT64_BOUND = 2.0**63
 _FLOAT_BYTES_MAX = 136
-"""What the largest integral double takes as an integer: 1024 bits, and one for the sign."""
+"""The size of the largest integral double as an integer: 1024 bits and the sign, in whole words."""
 
 
 @kernel
 def hash_bytes(offsets, data, seed, out):
-    """Of byte strings, which lie between offsets."""
+    """Hash byte strings, between offsets."""
     begin, start = address_of(data), np.int64(offsets[0])
     end = begin + len(data)
     for row in range(len(out)):
@@ -30,14 +30,14 @@ def hash_bytes(offsets, data, seed, out):
 
 @kernel
 def hash_words(words, seed, out):
-    """Of integers that take 8 bytes."""
+    """Hash integers of 8 bytes."""
     for row in range(len(out)):
         out[row] = xxh64_of_word(np.uint64(words[row]), seed)
 
 
 @kernel
 def hash_unsigned(words, out):
-    """Of unsigned integers: the upper half of their range takes 9 bytes as a signed number."""
+    """Hash unsigned integers: in the upper half of the range, a signed integer takes 9 bytes."""
     scratch = np.zeros(9, np.uint8)
     for row in range(len(out)):
         word = words[row]
@@ -52,7 +52,7 @@ def hash_unsigned(words, out):
 
 @kernel
 def hash_doubles(values, words, out):
-    """Of doubles, `words` being their bits: an integral one hashes as the integer that it equals."""
+    """Hash doubles, `words` being their bits: an integral one hashes as the integer that it equals."""
     scratch = np.zeros(_FLOAT_BYTES_MAX, np.uint8)
     for row in range(len(out)):
         value = values[row]
@@ -66,11 +66,11 @@ def hash_doubles(values, words, out):
 
 @inlined
 def _hash_large(word, scratch):
-    """Of a double beyond 64 bits, from its own: mantissa and sign, shifted to their place in two's complement."""
+    """Hash an integral double beyond 64 bits as an integer: the mantissa, shifted, in two's complement."""
     mantissa = (word & np.uint64(0xFFFFFFFFFFFFF)) | np.uint64(1 << 52)
     shift = np.int64((word >> np.uint64(52)) & np.uint64(0x7FF)) - 1075
     negative = word >> np.uint64(63) != np.uint64(0)
-    # As `stable_hash` counts: the bits of n, or of ~n if it is negative, and one for the sign.
+    # The size as in `stable_hash`: the bits of n, or of ~n if n is negative, and the sign.
     bits = shift + 53
     if negative and mantissa == np.uint64(1 << 52):
         bits -= 1
@@ -94,7 +94,7 @@ def _hash_large(word, scratch):
 
 @kernel
 def hash_tuples(hashes, out):
-    """Of tuples, from the hashes of their items, row by row."""
+    """Hash tuples, from the hashes of their items, row by row."""
     at, width = address_of(hashes), 8 * hashes.shape[1]
     for row in range(len(out)):
         out[row] = xxh64(at, width, at + width, _TUPLE)

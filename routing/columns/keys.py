@@ -1,8 +1,7 @@
-"""Keys in columns: what a key is made of, its hash, and the bytes by which a table knows it.
+"""Keys in columns: the columns that make a key, its hash, and its encoding as bytes, by which tables compare keys.
 
 A key is one column or several. Its bytes are those of a string, or the 8 bytes of a number; a key that is null has
-none. The bytes of a composite key are those of its columns one after the other, each after a byte that tells whether it
-is null and, if it is a string, its length.
+none. A composite key is packed (`routing.columns.composite_key`). Hashes are those of the same keys in rows.
 """
 
 from __future__ import annotations
@@ -22,37 +21,37 @@ from routing.columns.memory import WORD, Array, empty, padded
 from routing.hashing import BYTES_SEED, DATE_SEED, INT_SEED, NAIVE_SEED, STR_SEED, ZONED_SEED
 
 RESERVED = "\0"
-"""What the names of columns begin with that are not the job's."""
+"""The first character of the names of internal columns."""
 
 HASHES = RESERVED + "hashes"
-"""A column of hashes that a batch brings along on its way to its owner."""
+"""The column of key hashes that a batch carries to its owner."""
 
 _INT32_MAX = 2**31 - 1
-"""How far the offsets of strings go that are not large."""
+"""The largest offset of strings that are not large."""
 
 _NAN = np.array([np.nan]).view(np.uint64)[0]
 
 
-def sealed(array: Array) -> Array:
-    """An array that cannot be written, as most of Arrow's are: for the compiler it is one of another type."""
+def read_only(array: Array) -> Array:
+    """Make an array read-only, as Arrow's are: to numba that is another type, and would compile kernels twice."""
     array.setflags(write=False)
     return array
 
 
-_NO_CODES = sealed(np.zeros(0, np.int32))
+_NO_CODES = read_only(np.zeros(0, np.int32))
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of a batch: the hash of each, and its bytes, which lie between offsets."""
+    """The keys of a batch: the hash of each, and its bytes, between offsets."""
 
     hashes: Array
     offsets: Array
     data: Array
     nulls: Array
-    """Which of them are null; empty if none is."""
+    """A mask of those that are null; empty if none is."""
     codes: Array = field(default_factory=lambda: _NO_CODES)
-    """Which key each row has, if they are not in the order of rows; else empty."""
+    """The dictionary code of each row, if keys are dictionary-encoded; else empty, and key `n` is that of row `n`."""
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -63,18 +62,18 @@ class Keys:
         return found
 
     def slice(self, start: int, end: int) -> Keys:
-        """The keys of some rows, in place."""
+        """The keys of a slice of rows, without a copy."""
         if len(self.codes):
             return replace(self, codes=self.codes[start:end])
         return Keys(self.hashes[start:end], self.offsets[start : end + 1], self.data, self.nulls[start:end])
 
     def arguments(self) -> tuple[Array, ...]:
-        """What a loop over rows takes: they, and a place for the entry of each key, once that is known."""
-        known = np.full(len(self.hashes), -1) if len(self.codes) else _NOT_KNOWN
-        return self.hashes, self.offsets, self.data, self.nulls, self.codes, known
+        """The arguments of a loop over rows. The last caches the entry of each key of a dictionary, -1 until found."""
+        entries = np.full(len(self.hashes), -1) if len(self.codes) else _NO_ENTRIES
+        return self.hashes, self.offsets, self.data, self.nulls, self.codes, entries
 
 
-_NOT_KNOWN = np.zeros(0, np.int64)
+_NO_ENTRIES = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +85,13 @@ class KeyColumn:
     kind: Literal["bytes", "word", "unsigned", "double"]
     seed: int
     stored: pa.DataType
-    """What values are brought to before they are hashed: a string, or a number of 8 bytes."""
+    """The type that values are cast to before they are hashed: a string, or a number of 8 bytes."""
 
     @staticmethod
     def of(field: pa.Field) -> KeyColumn:
-        """The column of a key that `field` describes."""
+        """The key column that `field` describes."""
         plain = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        match _form(plain):
+        match _storage_of(plain):
             case kind, seed, stored:
                 return KeyColumn(field.name, field.type, kind, seed, stored)
         raise GraphError(
@@ -101,7 +100,7 @@ class KeyColumn:
         )
 
     def hashes(self, array: pa.Array) -> Array:
-        """The hash of each value."""
+        """The hash of each value, of the type `stored`."""
         out = empty(len(array), np.uint64)
         match self.kind:
             case "bytes":
@@ -117,22 +116,22 @@ class KeyColumn:
             out[nulls_of(array)] = hashing.HASH_OF_NONE
         return out
 
-    def is_coded(self, array: pa.Array) -> bool:
-        """Whether these are strings in a dictionary that is worth looking at as a whole."""
+    def uses_dictionary(self, array: pa.Array) -> bool:
+        """Whether keys are hashed and looked up once per entry of the array's dictionary: that it is no larger."""
         if not pa.types.is_dictionary(array.type) or self.kind != "bytes":
             return False
-        worth_it = 0 < len(array.dictionary) <= len(array)
-        return worth_it and not array.null_count and not array.dictionary.null_count
+        pays = 0 < len(array.dictionary) <= len(array)
+        return pays and not array.null_count and not array.dictionary.null_count
 
     def octets(self, array: pa.Array) -> tuple[Array, Array, Array]:
-        """The offsets and the bytes of each value, and which are null, if any is."""
-        nulls = nulls_of(array) if array.null_count else _NONE
+        """The offsets and the bytes of each value, and a mask of nulls, empty without any."""
+        nulls = nulls_of(array) if array.null_count else _NO_NULLS
         if self.kind == "bytes":
             return *byte_strings(array), nulls
-        return sealed(np.arange(0, 8 * len(array) + 8, 8)), words_of(array).view(np.uint8), nulls
+        return read_only(np.arange(0, 8 * len(array) + 8, 8)), words_of(array).view(np.uint8), nulls
 
     def array(self, part: composite_key.KeyPart) -> pa.Array:
-        """The values that have these bytes, as they are stored."""
+        """The values that have these bytes, of the type `stored`."""
         validity = composite_key.validity(part.nulls)
         if self.kind != "bytes":
             return pa.Array.from_buffers(self.stored, len(part.nulls), [validity, pa.py_buffer(part.data)])
@@ -145,8 +144,8 @@ class KeyColumn:
         array = pa.Array.from_buffers(kind, len(part.nulls), buffers)
         return array if kind == self.stored else array.cast(self.stored)
 
-    def plain(self, array: pa.Array) -> pa.Array:
-        """The values as they are stored."""
+    def to_stored(self, array: pa.Array) -> pa.Array:
+        """Cast values of the column's type to the type `stored`."""
         if array.type == self.stored:
             return array
         if pa.types.is_dictionary(array.type):
@@ -159,11 +158,11 @@ class KeyColumn:
             array = array.cast(pa.timestamp("us", array.type.tz))
         return array.cast(self.stored)
 
-    def restored(self, array: pa.Array) -> pa.Array:
-        """The values as they were, from how they are stored."""
+    def from_stored(self, array: pa.Array) -> pa.Array:
+        """Cast values back to the column's type."""
         if pa.types.is_dictionary(self.type):
-            return _restored(array, self.type.value_type).dictionary_encode().cast(self.type)
-        return _restored(array, self.type)
+            return _from_stored(array, self.type.value_type).dictionary_encode().cast(self.type)
+        return _from_stored(array, self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +182,12 @@ class KeyColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What they are called."""
+        """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
     @property
     def schema(self) -> pa.Schema:
-        """What they are."""
+        """The columns as a schema."""
         return pa.schema([pa.field(column.name, column.type) for column in self.columns])
 
     def hashes(self, batch: pa.RecordBatch) -> Array:
@@ -196,56 +195,55 @@ class KeyColumns:
         known = _known_hashes(batch)
         if known is not None:
             return known
-        return self._hashes([column.plain(batch.column(column.name)) for column in self.columns])
+        return self._hashes([column.to_stored(batch.column(column.name)) for column in self.columns])
 
     def strings_to_hash(self, batch: pa.RecordBatch) -> tuple[Array, Array, np.uint64] | None:
-        """If the key of a batch is one string, never null and not hashed yet: the offsets and the bytes, and the seed
-        of their hashes."""
+        """The offsets, bytes and hash seed of a key that is one string column, without nulls and not hashed yet."""
         [column, *others] = self.columns
         if others or column.kind != "bytes" or batch.schema.get_field_index(HASHES) >= 0:
             return None
-        array = column.plain(batch.column(column.name))
+        array = column.to_stored(batch.column(column.name))
         return None if array.null_count else (*byte_strings(array), np.uint64(column.seed))
 
     def keys(self, batch: pa.RecordBatch) -> Keys:
-        """The keys of a batch. They refer to its buffers where they can. Those of a dictionary are there once."""
+        """The keys of a batch, without a copy where possible; those of a dictionary are there once."""
         known = _known_hashes(batch)
         if len(self.columns) > 1:
-            plain = [column.plain(batch.column(column.name)) for column in self.columns]
-            return Keys(sealed(self._hashes(plain)) if known is None else known, *self._packed(plain))
+            stored = [column.to_stored(batch.column(column.name)) for column in self.columns]
+            return Keys(read_only(self._hashes(stored)) if known is None else known, *self._pack(stored))
         [column] = self.columns
         array = batch.column(column.name)
-        if column.is_coded(array):
+        if column.uses_dictionary(array):
             return self.keys_of_dictionary(array)
-        array = column.plain(array)
-        return Keys(sealed(column.hashes(array)) if known is None else known, *column.octets(array))
+        array = column.to_stored(array)
+        return Keys(read_only(column.hashes(array)) if known is None else known, *column.octets(array))
 
     def keys_of_dictionary(self, array: pa.DictionaryArray) -> Keys:
-        """The keys of rows that have them in a dictionary, without nulls."""
+        """The keys of dictionary-encoded rows, without nulls."""
         [column] = self.columns
-        values = column.plain(array.dictionary)
-        return Keys(sealed(column.hashes(values)), *byte_strings(values), _NONE, codes_of(array))
+        values = column.to_stored(array.dictionary)
+        return Keys(read_only(column.hashes(values)), *byte_strings(values), _NO_NULLS, codes_of(array))
 
     def keys_from_bytes(self, offsets: Array, data: Array, nulls: Array) -> Keys:
         """The keys that have these bytes."""
-        offsets, data, nulls = sealed(offsets), sealed(padded(data)), sealed(nulls)
-        return Keys(sealed(self._hashes(self._arrays(offsets, data, nulls))), offsets, data, nulls)
+        offsets, data, nulls = read_only(offsets), read_only(padded(data)), read_only(nulls)
+        return Keys(read_only(self._hashes(self._arrays(offsets, data, nulls))), offsets, data, nulls)
 
-    def restored(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
+    def decode(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
         """The columns of the keys that have these bytes."""
         arrays = self._arrays(offsets, data, nulls)
-        return [column.restored(array) for column, array in zip(self.columns, arrays, strict=True)]
+        return [column.from_stored(array) for column, array in zip(self.columns, arrays, strict=True)]
 
     def _hashes(self, arrays: list[pa.Array]) -> Array:
-        each = [column.hashes(array) for column, array in zip(self.columns, arrays, strict=True)]
-        if len(each) == 1:
-            return each[0]
+        by_column = [column.hashes(array) for column, array in zip(self.columns, arrays, strict=True)]
+        if len(by_column) == 1:
+            return by_column[0]
         out = empty(len(arrays[0]), np.uint64)
-        hashing.hash_tuples(np.stack(each, axis=1), out)
+        hashing.hash_tuples(np.stack(by_column, axis=1), out)
         return out
 
-    def _packed(self, arrays: list[pa.Array]) -> tuple[Array, Array, Array]:
-        """The offsets and the bytes of each key of several columns, none of which is null as a whole."""
+    def _pack(self, arrays: list[pa.Array]) -> tuple[Array, Array, Array]:
+        """The offsets and the bytes of composite keys, none of which is null as a whole."""
         parts = []
         for column, array in zip(self.columns, arrays, strict=True):
             if column.kind == "bytes":
@@ -255,10 +253,10 @@ class KeyColumns:
                     composite_key.KeyPart(nulls_of(array), np.zeros(0, np.int64), words_of(array).view(np.uint8))
                 )
         offsets, data = composite_key.pack(parts)
-        return sealed(offsets), sealed(padded(data)), _NONE
+        return read_only(offsets), read_only(padded(data)), _NO_NULLS
 
     def _arrays(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
-        """The columns of the keys that have these bytes, as they are stored."""
+        """The columns of the keys that have these bytes, of the types `stored`."""
         if len(self.columns) > 1:
             parts = composite_key.unpack(offsets, data, [column.kind == "bytes" for column in self.columns])
         else:
@@ -278,7 +276,8 @@ def check_columns(schema: pa.Schema, names: Iterable[str], where: str) -> None:
             raise GraphError(f"{where} has no column {name!r}; it has {has}{hint(name, schema.names)}")
 
 
-def _form(kind: pa.DataType) -> tuple[Any, int, pa.DataType] | None:
+def _storage_of(kind: pa.DataType) -> tuple[Any, int, pa.DataType] | None:
+    """How keys of a type are hashed: the kind, the seed and the type `stored`; None if the type cannot be a key."""
     types = pa.types
     if types.is_string(kind) or types.is_large_string(kind):
         return "bytes", STR_SEED, kind
@@ -301,7 +300,7 @@ def _form(kind: pa.DataType) -> tuple[Any, int, pa.DataType] | None:
     return None
 
 
-def _restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _from_stored(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if array.type == kind:
         return array
     if pa.types.is_boolean(kind):
@@ -314,14 +313,14 @@ def _restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def byte_strings(array: pa.Array) -> tuple[Array, Array]:
-    """The offsets and the bytes of an array of strings, in place."""
+    """The offsets and the bytes of an array of strings, without a copy."""
     _, offsets, data = array.buffers()
     kind, size = (np.int64, 8) if array.type.id in _WIDE else (np.int32, 4)
     if offsets is None or not len(array):
-        return sealed(np.zeros(1, kind)), sealed(np.zeros(WORD, np.uint8))
+        return read_only(np.zeros(1, kind)), read_only(np.zeros(WORD, np.uint8))
     found = np.frombuffer(offsets, kind, len(array) + 1, size * array.offset)
     octets = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return sealed(found), sealed(padded(octets))
+    return read_only(found), read_only(padded(octets))
 
 
 _WIDE = frozenset({pa.large_string().id, pa.large_binary().id})
@@ -329,39 +328,39 @@ _WIDE = frozenset({pa.large_string().id, pa.large_binary().id})
 
 
 def _known_hashes(batch: pa.RecordBatch) -> Array | None:
-    """The hashes that a batch has brought along, if it has."""
+    """The hashes that a batch carries, if it does."""
     index = batch.schema.get_field_index(HASHES)
     return None if index < 0 else _words(batch.column(index))
 
 
 def codes_of(array: pa.DictionaryArray) -> Array:
-    """Which value of its dictionary each row of an array has."""
-    return sealed(array.indices.to_numpy().astype(np.int32, copy=False))
+    """The dictionary code of each row of an array."""
+    return read_only(array.indices.to_numpy().astype(np.int32, copy=False))
 
 
 def words_of(array: pa.Array) -> Array:
-    """The 8 bytes of each number of an array, in place where they are as they should be: there is one zero, one NaN."""
+    """The 8 bytes of each number of an array; floats are normalised to one zero and one NaN."""
     words = _words(array)
     if pa.types.is_floating(array.type):
         values = words.view(np.float64)
         odd = (values != values) | (values == 0)
         if odd.any():
             words = np.where(values != values, _NAN, np.where(values == 0, np.uint64(0), words))
-    return sealed(words)
+    return read_only(words)
 
 
 def _words(array: pa.Array) -> Array:
     _, data = array.buffers()
     if data is None:
-        return sealed(np.zeros(len(array), np.uint64))
-    return sealed(np.frombuffer(data, np.uint64, len(array), 8 * array.offset))
+        return read_only(np.zeros(len(array), np.uint64))
+    return read_only(np.frombuffer(data, np.uint64, len(array), 8 * array.offset))
 
 
-_NONE = sealed(np.zeros(0, np.bool_))
+_NO_NULLS = read_only(np.zeros(0, np.bool_))
 
 
 def nulls_of(array: pa.Array) -> Array:
-    """Which values are null."""
+    """A mask of the values that are null."""
     if not array.null_count:
-        return sealed(np.zeros(len(array), np.bool_))
-    return sealed(pc.is_null(array).to_numpy(zero_copy_only=False))
+        return read_only(np.zeros(len(array), np.bool_))
+    return read_only(pc.is_null(array).to_numpy(zero_copy_only=False))

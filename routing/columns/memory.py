@@ -1,8 +1,7 @@
-"""Memory for the innermost loops of kernels: arrays that cost little to make, and words at addresses.
+"""Unchecked memory access for the innermost loops of kernels: loads, stores and prefetches at addresses.
 
-To hand an array to a function makes the compiler count references to it, in the midst of a loop that takes a few
-nanoseconds per record; to index one makes it look whether the index is negative. An address is just a number. Whoever
-reads or writes at one answers for what is there.
+numba counts references to an array that is an argument of a function, and tests whether an index is negative: too much
+for a loop of a few nanoseconds per record. An address is an `int64`, and its user answers for its bounds.
 """
 
 from __future__ import annotations
@@ -25,36 +24,35 @@ _declare: Any = cgutils.get_or_insert_function
 
 
 def empty(size: int, dtype: Any) -> Array:
-    """An array of whatever was there before, from Arrow's pool.
+    """An uninitialised array from Arrow's memory pool.
 
-    The pool gives out again what was let go of. The system would have to clear each page when it is first touched: for
-    the arrays of a batch that takes as long as to hash its keys.
+    The pool reuses what was freed. Of fresh memory, the kernel clears each page at its first fault: for the arrays of a
+    batch that takes as long as to hash its keys.
     """
     return np.frombuffer(pa.allocate_buffer(size * np.dtype(dtype).itemsize), dtype)
 
 
 @_intrinsic
 def load_u64(typing_context, address):
-    """The eight bytes at an address, little-endian."""
-
-    return types.uint64(types.int64), _loading(types.uint64)
+    """The eight bytes at an address, little-endian; it need not be aligned."""
+    return types.uint64(types.int64), _load(types.uint64)
 
 
 @_intrinsic
 def load_i64(typing_context, address):
-    """The signed number of eight bytes at an address."""
-    return types.int64(types.int64), _loading(types.int64)
+    """The signed integer of eight bytes at an address."""
+    return types.int64(types.int64), _load(types.int64)
 
 
 @_intrinsic
 def load_f64(typing_context, address):
-    """The fraction of eight bytes at an address."""
-    return types.float64(types.int64), _loading(types.float64)
+    """The double at an address."""
+    return types.float64(types.int64), _load(types.float64)
 
 
 @_intrinsic
 def store(typing_context, address, value):
-    """Write a number at an address: 8 bytes, or 1 of a truth value."""
+    """Write a number at an address, with the width of its type."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.get_value_as_data(builder, signature.args[1], arguments[1])
@@ -64,7 +62,7 @@ def store(typing_context, address, value):
     return types.void(types.int64, value), generate
 
 
-def _loading(kind: Any) -> Any:
+def _load(kind: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = builder.inttoptr(arguments[0], context.get_data_type(kind).as_pointer())
         word = builder.load(pointer)
@@ -87,7 +85,7 @@ def load_u8(typing_context, address):
 
 @_intrinsic
 def trailing_zeros(typing_context, word):
-    """How many bits of a word, from the lowest on, are zero; 64 if all are."""
+    """The number of trailing zero bits of a word; 64 if all are."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.IntType(1)(0))
@@ -97,23 +95,23 @@ def trailing_zeros(typing_context, word):
 
 @_intrinsic
 def prefetch(typing_context, address):
-    """Have what is at an address on its way from memory to the second cache, if it can be.
+    """Prefetch the cache line of an address into L2.
 
-    The first waits for few lines at a time: loops that look ahead take a sixth longer if it is asked.
+    L1 has few line fill buffers: pipelined loops take a sixth longer if they prefetch into it.
     """
-    return types.void(types.int64), _prefetching(to_write=False, locality=2)
+    return types.void(types.int64), _prefetch(to_write=False, locality=2)
 
 
 @_intrinsic
 def prefetch_to_write(typing_context, address):
-    """Have the first cache make an address its own, if it can be: something is about to be written there.
+    """Prefetch the cache line of an address into L1 for writing.
 
-    The processor foresees this for a few places that are written to by turns, and not for a dozen.
+    The hardware prefetcher follows a few write streams, not a dozen.
     """
-    return types.void(types.int64), _prefetching(to_write=True, locality=3)
+    return types.void(types.int64), _prefetch(to_write=True, locality=3)
 
 
-def _prefetching(*, to_write: bool, locality: int) -> Any:
+def _prefetch(*, to_write: bool, locality: int) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         octet, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [octet, number, number, number])
@@ -127,22 +125,22 @@ def _prefetching(*, to_write: bool, locality: int) -> Any:
 
 @inlined
 def address_of(array):
-    """Where an array begins, as a signed number: with one that has no sign the compiler would add in fractions."""
+    """The address of an array, signed: numba promotes int64 + uint64 to float64."""
     return np.int64(array.ctypes.data)
 
 
 WORD = 8
-"""No bytes of keys lie in an array shorter than this: see `padded`."""
+"""The bytes of keys are never in an array shorter than a word, so that `load_before` may read one: see `padded`."""
 
 
 def padded(octets: Array) -> Array:
-    """Bytes, and others behind them if they are fewer than a word."""
+    """Bytes, padded to at least a word."""
     return octets if len(octets) >= WORD else np.concatenate([octets, np.zeros(WORD - len(octets), np.uint8)])
 
 
 @inlined
 def load_before(address, end):
-    """The eight bytes at an address, or those before `end`, where memory may end, and zeros."""
+    """The eight bytes at an address; zeros from `end` on, where memory may end."""
     if address + 8 <= end:
         return load_u64(address)
     return load_u64(end - 8) >> np.uint64((8 * (address + 8 - end)) & 63)
@@ -150,7 +148,7 @@ def load_before(address, end):
 
 @inlined
 def load_up_to_8(address, size, end):
-    """The first 8 bytes of the `size` at an address, or all of them and zeros; at `end`, memory may end."""
+    """The first 8 of the `size` bytes at an address, padded with zeros; at `end`, memory may end."""
     word = load_before(address, end)
     if size < 8:
         word &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
@@ -159,9 +157,9 @@ def load_up_to_8(address, size, end):
 
 @kernel
 def copy_rest(target, source, size, end):
-    """Copy what `size` bytes have beyond 8, whole words at a time, so that up to 7 more are written.
+    """Copy what `size` bytes have beyond 8, by whole words, so that up to 7 more are written.
 
-    It is not part of the loops that copy strings, since it would slow them down by a third, and most are short.
+    Not inlined into the loops that copy strings: most strings are short, and it would slow these down by a third.
     """
     for at in range(8, size, 8):
         store(target + at, load_before(source + at, end))
@@ -169,6 +167,6 @@ def copy_rest(target, source, size, end):
 
 @kernel
 def copy_exactly(target, source, size):
-    """Copy bytes one by one, for where there may be something behind them that must stay."""
+    """Copy bytes one by one, where those behind the target must stay."""
     for at in range(size):
         store(target + at, np.uint8(load_u8(source + at)))

@@ -143,5 +143,5 @@ class _Divider:
             return None
         [name] = self._key.names
         part_of_row = empty(len(batch) if batch.num_columns > 1 else 0, np.uint16)
-        keys = self._encoder.encoded(batch, self._division, part_of_row)
+        keys = self._encoder.encode(batch, self._division, part_of_row)
         return None if keys is None else with_keys(batch, name, keys, part_of_row)

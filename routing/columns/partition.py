@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from routing.columns.compiled import kernel
 from routing.columns.hashing import hash_bytes
-from routing.columns.keys import HASHES, KeyColumns, sealed
+from routing.columns.keys import HASHES, KeyColumns, read_only
 from routing.columns.memory import Array, empty
 from routing.columns.scatter import NO_HASHES, Room, nowhere, scatter
 from routing.columns.scatter import warm_up as warm_up_scatter
@@ -53,12 +53,12 @@ def divide(batch: pa.RecordBatch, key: KeyColumns, division: Division, room: Roo
     region_of_row, where = empty(len(batch), np.uint16), (division.shift, division.part_of_bin, regions)
     strings = key.strings_to_hash(batch)
     if strings is None:
-        hashes = sealed(key.hashes(batch))
+        hashes = read_only(key.hashes(batch))
         _assign(hashes, *where, region_of_row)
     else:
         fresh = empty(len(batch), np.uint64)
         _hash_and_assign(*strings, fresh, *where, region_of_row)
-        hashes = sealed(fresh)
+        hashes = read_only(fresh)
     known = batch.schema.get_field_index(HASHES)
     if known >= 0:
         batch = batch.remove_column(known)

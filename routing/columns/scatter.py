@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from framework.wire.columns import PADDING
 from routing.columns.compiled import kernel
-from routing.columns.keys import HASHES, byte_strings, sealed
+from routing.columns.keys import HASHES, byte_strings, read_only
 from routing.columns.memory import (
     WORD,
     Array,
@@ -30,7 +30,7 @@ from routing.columns.memory import (
 )
 from routing.columns.take import take
 
-NO_HASHES = sealed(np.zeros(0, np.uint64))
+NO_HASHES = read_only(np.zeros(0, np.uint64))
 
 _FORESEEN_MAX = 4
 """Strings of so few regions are written as soon without asking for memory beforehand."""
@@ -48,7 +48,7 @@ _ROW = np.int64(1) << 32
 """One row, in a number whose lower half counts bytes."""
 
 _HASHES = pa.field(HASHES, pa.uint64())
-_NO_OFFSETS = sealed(np.zeros(0, np.int32))
+_NO_OFFSETS = read_only(np.zeros(0, np.int32))
 
 Room: TypeAlias = Callable[[int, int], memoryview | None]
 """Where the part of this number, of so many bytes, had best be written: its buffers one behind the other, as on the
@@ -113,7 +113,7 @@ def warm_up() -> None:
     """Compile now, before there are records that wait for it."""
     batch = pa.record_batch({"word": ["a", "b"], "number": np.zeros(2, np.int64)})
     for parts in (2, _FORESEEN_MAX + 1):
-        scatter(batch, sealed(np.zeros(2, np.uint64)), np.arange(2, dtype=np.uint16), parts)
+        scatter(batch, read_only(np.zeros(2, np.uint64)), np.arange(2, dtype=np.uint16), parts)
 
 
 class _PartBuffers:
@@ -190,7 +190,7 @@ class _Numbers:
         self._kind = column.type
         self._region_of_row = region_of_row
         width = column.type.bit_width // 8
-        self._values = sealed(np.frombuffer(column.buffers()[1], f"u{width}", len(column), column.offset * width))
+        self._values = read_only(np.frombuffer(column.buffers()[1], f"u{width}", len(column), column.offset * width))
 
     def sizes(self, tally: _Tally) -> list[list[int]]:
         """Of its buffer, in each part."""

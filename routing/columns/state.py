@@ -1,6 +1,6 @@
-"""The bins of an operator on columns: keys and states in a table, and the form in which they travel.
+"""The bins of an operator on columns: a table's keys and states, and their encoding when a bin moves.
 
-A chunk is an Arrow batch: the bytes of keys, and the columns of their states as they were declared.
+A chunk is an Arrow batch: a column of key bytes, and the columns of the state as they were declared.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TableState:
 
     @staticmethod
     def warm_up(key: KeyColumns, state: pa.Schema) -> None:
-        """Compile what moves bins and lets tables grow now, before there are records that wait for it."""
+        """Compile what moves bins and grows tables now, before records wait for it."""
         table = Table(Bins(1), sum(words_in(field.type) for field in state))
         bin_state = TableState(table, key, state, PendingTimers())
         keys = key.keys(pa.RecordBatch.from_pylist([dict.fromkeys(key.names)], schema=key.schema))
@@ -47,43 +47,43 @@ class TableState:
         assert len(list(bin_state.extract(BinId(0), 1))) == 1
 
     def bins(self) -> dict[BinId, int]:
-        """The bins that hold anything, with their numbers of keys."""
+        """The bins that have keys, with their numbers of keys."""
         return self._table.keys_per_bin()
 
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
-        """Take a bin's state out, piece by piece."""
+        """Remove a bin's state, in chunks."""
         for offsets, data, nulls, words in self._table.extract(bin_id, chunk_bytes_max):
             buffers = [validity(nulls), pa.py_buffer(offsets), pa.py_buffer(data)]
             keys = pa.Array.from_buffers(pa.binary(), len(words), buffers)
-            states = [column_of(words[:, place], field.type) for place, field in self._places()]
+            states = [column_of(words[:, at], field.type) for at, field in self._word_slices()]
             yield encode_batch(pa.RecordBatch.from_arrays([keys, *states], schema=self._schema))
 
     def install(self, bin_id: BinId, chunk: Buffer) -> None:
-        """Put a piece of a bin's state in."""
+        """Install a chunk of a bin's state."""
         batch = decode_batch(chunk)
         if not batch.schema.equals(self._schema):
             raise ProtocolError(f"a bin of {self._schema} came as {batch.schema}")
         keys = batch.column(0)
         nulls = nulls_of(keys) if keys.null_count else np.zeros(0, np.bool_)
         words = np.zeros((len(batch), self._table.state_words), np.uint64)
-        for (place, _), column in zip(self._places(), batch.columns[1:], strict=True):
-            words[:, place] = words_of_column(column)
+        for (at, _), column in zip(self._word_slices(), batch.columns[1:], strict=True):
+            words[:, at] = words_of_column(column)
         self._table.install(self._key.keys_from_bytes(*byte_strings(keys), nulls), words)
 
     def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
-        """Take out a bin's timers."""
+        """Remove a bin's timers."""
         return self._timers.extract(bin_id)
 
     def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
-        """Put in a bin's timers."""
+        """Install a bin's timers."""
         self._timers.install(bin_id, items)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release the memory."""
         self._table.close()
 
-    def _places(self) -> Iterator[tuple[slice, pa.Field]]:
-        """The words of a state that each column of it takes."""
+    def _word_slices(self) -> Iterator[tuple[slice, pa.Field]]:
+        """The words of a state that each of its columns takes."""
         first = 0
         for field in list(self._schema)[1:]:
             after = first + words_in(field.type)
@@ -92,11 +92,11 @@ class TableState:
 
 
 KEY_NAME = ""
-"""The column of keys; no column of a state is called so."""
+"""The name of the column of keys; no column of a state has it."""
 
 
 def column_of(words: Array, kind: pa.DataType) -> pa.Array:
-    """The column of a state that has these words, a row of them for each value."""
+    """A column of a state, from its words, a row of them for each value."""
     words = np.ascontiguousarray(words)
     if pa.types.is_fixed_size_binary(kind):
         return pa.Array.from_buffers(kind, len(words), [None, pa.py_buffer(words)])
@@ -109,7 +109,7 @@ def column_of(words: Array, kind: pa.DataType) -> pa.Array:
 
 
 def words_of_column(column: pa.Array) -> Array:
-    """The words of a column of a state, a row of them for each value."""
+    """The words of a column of a state, a row of them for each value: the inverse of `column_of`."""
     if pa.types.is_fixed_size_binary(column.type):
         width = column.type.byte_width
         data = np.frombuffer(column.buffers()[1], np.uint8)[width * column.offset :]

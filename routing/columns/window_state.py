@@ -1,7 +1,7 @@
-"""The bins of windows on columns: a table for each window that is open, all with the same keys.
+"""The bins of windows on columns: a table for each open window, keyed alike.
 
-A key has one bin in whatever window, so a bin's state is what it has in each of the tables. A chunk is that of a table,
-with the start of its window behind it.
+A key has the same bin in every window, so a bin's state is what it has in each of the tables. A chunk is a chunk of one
+table, followed by the start of its window.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ START_BYTES = 8
 
 
 class OpenWindow:
-    """The keys that have records in a window, with their states."""
+    """The keys with records in one window, and their states."""
 
     def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, timers: PendingTimers) -> None:
         self.table = Table(bins, state_words)
         self.dirty = DirtyEntries()
         self.bin_state = TableState(self.table, key, state, timers)
-        self._known = np.zeros(bins.count, np.bool_)
+        self._seen = np.zeros(bins.count, np.bool_)
 
     def new_bins(self) -> list[BinId]:
-        """The bins that have a key in this window by now, each once.
+        """The bins that have their first key in this window since the last call.
 
-        One that leaves comes back, if it does, with its keys and with their timers.
+        A bin that has left is not new when it returns: it brings its timers with its keys.
         """
         used = self.table.bins_in_use()
-        new = np.flatnonzero(used & ~self._known)
+        new = np.flatnonzero(used & ~self._seen)
         if len(new):
-            self._known |= used
+            self._seen |= used
         return [BinId(int(bin_id)) for bin_id in new]
 
 
 class WindowState:
-    """A `BinState` over the windows that are open, by their starts."""
+    """A `BinState` over the open windows, by their starts."""
 
     def __init__(self, bins: Bins, state_words: int, key: KeyColumns, state: pa.Schema, timers: PendingTimers) -> None:
         self._make = partial(OpenWindow, bins, state_words, key, state, timers)
@@ -54,18 +54,18 @@ class WindowState:
         TableState.warm_up(key, state)
 
     def window(self, start: int) -> OpenWindow:
-        """The window that begins at `start`, which opens it if it was not."""
+        """The window that begins at `start`, opened if it was not."""
         window = self._open.get(start)
         if window is None:
             window = self._open[start] = self._make()
         return window
 
-    def forget(self, start: int) -> None:
-        """Let go of a window."""
+    def drop(self, start: int) -> None:
+        """Drop a window, with its table."""
         del self._open[start]
 
     def bins(self) -> dict[BinId, int]:
-        """The bins that hold anything, with their numbers of keys, counted in each window."""
+        """The bins that have keys, with their numbers of keys, counted in each window."""
         totals: dict[BinId, int] = {}
         for window in self._open.values():
             for bin_id, keys in window.table.keys_per_bin().items():
@@ -73,27 +73,27 @@ class WindowState:
         return totals
 
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
-        """Take a bin's state out, piece by piece; a window that nothing is left in is forgotten."""
+        """Remove a bin's state, in chunks; a window that is left empty is dropped."""
         for start in sorted(self._open):
             window = self._open[start]
             for chunk in window.bin_state.extract(bin_id, chunk_bytes_max):
                 yield chunk + start.to_bytes(START_BYTES, "little", signed=True)
             if not len(window.table):
-                self.forget(start)
+                self.drop(start)
 
     def install(self, bin_id: BinId, chunk: bytes) -> None:
-        """Put a piece of a bin's state in."""
+        """Install a chunk of a bin's state."""
         start = int.from_bytes(chunk[-START_BYTES:], "little", signed=True)
         self.window(start).bin_state.install(bin_id, memoryview(chunk)[:-START_BYTES])
 
     def extract_timers(self, bin_id: BinId) -> list[tuple[int, Any]]:
-        """Take out a bin's timers."""
+        """Remove a bin's timers."""
         return self._timers.extract(bin_id)
 
     def install_timers(self, bin_id: BinId, items: list[tuple[int, Any]]) -> None:
-        """Put in a bin's timers."""
+        """Install a bin's timers."""
         self._timers.install(bin_id, items)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Drop all windows."""
         self._open.clear()

@@ -1,7 +1,7 @@
 """The hash xxh64, compiled: bit for bit that of the `xxhash` library.
 
-Keys are mostly short, and their sizes vary from one to the next, which no processor can foresee. So what is left of a
-key after whole words is hashed without a branch: each step is computed, and kept or not.
+Keys are mostly short, and their sizes vary, so that branches on them are mispredicted. The tail of a key, after its
+whole words, is therefore hashed branch-free: each step is computed, then selected or not.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ _HALF = np.uint64(0xFFFFFFFF)
 
 
 @inlined
-def _rotated(word, by):
+def _rotate_left(word, by):
     return (word << np.uint64(by)) | (word >> np.uint64(64 - by))
 
 
 @inlined
 def _round(lane, word):
-    return _rotated(lane + word * _P2, 31) * _P1
+    return _rotate_left(lane + word * _P2, 31) * _P1
 
 
 @inlined
-def _with_word(hash, word):
-    return _rotated(hash ^ _round(_ZERO, word), 27) * _P1 + _P4
+def _mix_word(hash, word):
+    return _rotate_left(hash ^ _round(_ZERO, word), 27) * _P1 + _P4
 
 
 @inlined
-def _chosen(hash, other, condition):
-    """`other` if the condition holds, else `hash`."""
+def _select(hash, other, condition):
+    """`other` if the condition holds, else `hash`, without a branch."""
     return hash ^ ((hash ^ other) & (_ZERO - np.uint64(condition)))
 
 
 @inlined
-def _with_byte(hash, octet, condition):
-    return _chosen(hash, _rotated(hash ^ ((octet & _BYTE) * _P5), 11) * _P1, condition)
+def _mix_byte(hash, octet, condition):
+    return _select(hash, _rotate_left(hash ^ ((octet & _BYTE) * _P5), 11) * _P1, condition)
 
 
 @inlined
-def _with_rest(hash, word, size):
-    """With the first `size` bytes of a word, fewer than 8."""
+def _mix_tail(hash, word, size):
+    """Mix in the first `size` bytes of a word, fewer than 8."""
     four = size >> 2
-    hash = _chosen(hash, _rotated(hash ^ ((word & _HALF) * _P1), 23) * _P2 + _P3, four)
+    hash = _select(hash, _rotate_left(hash ^ ((word & _HALF) * _P1), 23) * _P2 + _P3, four)
     word >>= np.uint64(32 * four)
     size &= 3
-    hash = _with_byte(hash, word, size > 0)
-    hash = _with_byte(hash, word >> np.uint64(8), size > 1)
-    return _with_byte(hash, word >> np.uint64(16), size > 2)
+    hash = _mix_byte(hash, word, size > 0)
+    hash = _mix_byte(hash, word >> np.uint64(8), size > 1)
+    return _mix_byte(hash, word >> np.uint64(16), size > 2)
 
 
 @inlined
@@ -79,7 +79,7 @@ def xxh64(at, size, end, seed):
             four = _round(four, load_u64(at + 24))
             at += 32
             left -= 32
-        hash = _rotated(one, 1) + _rotated(two, 7) + _rotated(three, 12) + _rotated(four, 18)
+        hash = _rotate_left(one, 1) + _rotate_left(two, 7) + _rotate_left(three, 12) + _rotate_left(four, 18)
         hash = (hash ^ _round(_ZERO, one)) * _P1 + _P4
         hash = (hash ^ _round(_ZERO, two)) * _P1 + _P4
         hash = (hash ^ _round(_ZERO, three)) * _P1 + _P4
@@ -88,15 +88,15 @@ def xxh64(at, size, end, seed):
         hash = seed + _P5
     hash += np.uint64(size)
     while left >= 8:
-        hash = _with_word(hash, load_u64(at))
+        hash = _mix_word(hash, load_u64(at))
         at += 8
         left -= 8
     if left > 0:
-        hash = _with_rest(hash, load_up_to_8(at, left, end), left)
+        hash = _mix_tail(hash, load_up_to_8(at, left, end), left)
     return _avalanche(hash)
 
 
 @inlined
 def xxh64_of_word(word, seed):
     """The hash of a word's eight bytes, little-endian."""
-    return _avalanche(_with_word(seed + _P5 + np.uint64(8), word))
+    return _avalanche(_mix_word(seed + _P5 + np.uint64(8), word))

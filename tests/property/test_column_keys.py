@@ -161,10 +161,10 @@ def _there_and_back(batch: pa.RecordBatch) -> None:
         for offsets, octets, nulls, states in table.extract(BinId(bin_id), 60):
             again = key.keys_from_bytes(offsets, octets, nulls)
             assert (again.hashes >> np.uint64(bins.shift)).tolist() == [bin_id] * len(again)
-            restored = key.restored(offsets, octets, nulls)
-            assert [column.type for column in restored] == batch.schema.types
+            decoded = key.decode(offsets, octets, nulls)
+            assert [column.type for column in decoded] == batch.schema.types
             numbers = states[:, 0].tolist()
-            found |= dict(zip(numbers, rows_of(restored), strict=True))
+            found |= dict(zip(numbers, rows_of(decoded), strict=True))
             hashes |= dict(zip(numbers, again.hashes.tolist(), strict=True))
     expected = rows_of(batch.columns)
     assert repr([_canonical(found[number]) for number in range(len(batch))]) == repr([*map(_canonical, expected)])

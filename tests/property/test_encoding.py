@@ -53,7 +53,7 @@ def test_each_part_has_its_keys_once_and_its_rows_in_their_order(kind: pa.DataTy
     batch, of = batch_of(keys, kind), encoder(kind)
     for _ in range(2):  # the second finds the slots of the first
         part_of_row = np.full(len(keys), 9, np.uint16)
-        parts = of.encoded(batch, DIVISION, part_of_row)
+        parts = of.encode(batch, DIVISION, part_of_row)
         assert parts is not None
         assert part_of_row.tolist() == [owner_of(key) for key in keys]
         for number, part in enumerate(parts):
@@ -74,19 +74,19 @@ def test_too_many_keys_are_left_as_they_are_and_not_tried_again_at_once():
     few = batch_of(["tea", "milk"] * ROWS_MIN)
     of = DictionaryEncoder.of(KeyColumns.of(many.schema, "key", "the test"))
     assert of is not None
-    assert of.encoded(few, WHOLE) is not None
-    assert of.encoded(many, WHOLE) is None
-    assert of.encoded(few, WHOLE) is None, "not looked at"
-    assert of.encoded(few, WHOLE) is not None
+    assert of.encode(few, WHOLE) is not None
+    assert of.encode(many, WHOLE) is None
+    assert of.encode(few, WHOLE) is None, "not looked at"
+    assert of.encode(few, WHOLE) is not None
 
 
 def test_small_batches_and_those_with_nulls_are_left_as_they_are():
     few = batch_of(["tea"] * (ROWS_MIN - 1))
     of = DictionaryEncoder.of(KeyColumns.of(few.schema, "key", "the test"))
     assert of is not None
-    assert of.encoded(few, WHOLE) is None
-    assert of.encoded(batch_of([None, *["tea"] * ROWS_MIN]), WHOLE) is None
-    assert of.encoded(batch_of(["tea"] * ROWS_MIN), WHOLE) is not None
+    assert of.encode(few, WHOLE) is None
+    assert of.encode(batch_of([None, *["tea"] * ROWS_MIN]), WHOLE) is None
+    assert of.encode(batch_of(["tea"] * ROWS_MIN), WHOLE) is not None
 
 
 def test_who_crowds_one_place_is_given_up_on_and_a_few_there_are_told_apart():
@@ -95,9 +95,9 @@ def test_who_crowds_one_place_is_given_up_on_and_a_few_there_are_told_apart():
     size = (8 * int(dictionary._P1)) % 2**64
     octets = [(((number * inverse) % 2**64) ^ size).to_bytes(8, "little") for number in range(200)]
     of = encoder(pa.binary())
-    assert of.encoded(batch_of(octets * 3, pa.binary()), WHOLE) is None
-    assert of.encoded(batch_of(octets[:40] * 3, pa.binary()), WHOLE) is None, "not looked at"
-    found = of.encoded(batch_of(octets[:40] * 3, pa.binary()), WHOLE)
+    assert of.encode(batch_of(octets * 3, pa.binary()), WHOLE) is None
+    assert of.encode(batch_of(octets[:40] * 3, pa.binary()), WHOLE) is None, "not looked at"
+    found = of.encode(batch_of(octets[:40] * 3, pa.binary()), WHOLE)
     assert found is not None
     assert found[0].to_pylist() == octets[:40] * 3
 
@@ -112,7 +112,7 @@ def test_long_keys_that_begin_alike_at_one_place_are_told_apart(size: int):
     octets = [key for keys in by_slot.values() if len(keys) > 2 for key in keys][:600]
     assert len(octets) == 600
     of = encoder(pa.binary())
-    found = of.encoded(batch_of(octets * 2, pa.binary()), WHOLE)
+    found = of.encode(batch_of(octets * 2, pa.binary()), WHOLE)
     assert found is not None
     assert found[0].to_pylist() == octets * 2
     assert found[0].dictionary.to_pylist() == octets
@@ -134,7 +134,7 @@ def test_serial_numbers_of_batches_do_not_run_out(monkeypatch: pytest.MonkeyPatc
     of = encoder()
     for number in range(9):
         keys = [f"{number}", "tea", f"{number}", "tea"]
-        [found] = of.encoded(batch_of(keys), WHOLE) or [None]
+        [found] = of.encode(batch_of(keys), WHOLE) or [None]
         assert found.to_pylist() == keys
 
 

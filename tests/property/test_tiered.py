@@ -105,7 +105,7 @@ class Machine:
 
     def entries(self, chunk: bytes) -> dict[Any, Any]:
         batch = decode_batch(chunk)
-        keys = self.key.restored(*byte_strings(batch.column(0)), nulls_of(batch.column(0)))
+        keys = self.key.decode(*byte_strings(batch.column(0)), nulls_of(batch.column(0)))
         return dict(
             self.keyed(pa.RecordBatch.from_arrays([*keys, *batch.columns[1:]], [*self.schema.names, *STATE.names]))
         )

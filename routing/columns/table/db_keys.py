@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from routing.columns.compiled import inlined, kernel
-from routing.columns.keys import Keys, sealed
+from routing.columns.keys import Keys, read_only
 from routing.columns.memory import Array
 from routing.columns.table.entries import bin_of
 from routing.columns.table.layout import size_of
@@ -35,7 +35,7 @@ def missing_rows(table: Table, keys: Keys, on_disk: Array) -> Array:
 
 def db_keys(offsets: Array, data: Array, nulls: Array, rows: Array, bins: Array) -> list[bytes]:
     """The database keys of the keys at `rows`, which are in `bins`."""
-    offsets, data, nulls = sealed(offsets), sealed(data), sealed(nulls)
+    offsets, data, nulls = read_only(offsets), read_only(data), read_only(nulls)
     sizes = offsets[rows + 1].astype(np.int64) - offsets[rows]
     if len(nulls):
         sizes[nulls[rows]] = 0

@@ -28,7 +28,7 @@ PREFIX, KEY, LINKS, STATE = 0, 1, 2, 3
 CACHE_LINE_WORDS = 8
 
 PAD = 6
-"""Words before the first entry, which align it to a cache line: malloc puts large arrays 16 bytes behind one's start."""
+"""Words before the first entry, which align it to a cache line: malloc puts large arrays 16 bytes behind a boundary."""
 
 # The words of `meta`: the table's own, then the addresses and sizes of its arrays while a kernel runs.
 # TOP and ARENA_TOP are high-water marks, FREE the head of the free list of entries, USED counts slots with tombstones,

@@ -10,13 +10,13 @@ from routing.columns.adaptive import BACK_OFF_MAX, SAMPLE_ROWS, CombineHeuristic
 
 
 def test_at_first_some_rows_are_looked_at_and_once_it_has_paid_all():
-    worth = CombineHeuristic(0.25)
-    assert worth.rows_to_try(100_000) == SAMPLE_ROWS
-    worth.paid()
-    assert worth.rows_to_try(100_000) == 100_000
-    worth.did_not_pay()
-    assert worth.rows_to_try(100_000) == 0
-    assert worth.rows_to_try(100_000) == SAMPLE_ROWS
+    heuristic = CombineHeuristic(0.25)
+    assert heuristic.rows_to_try(100_000) == SAMPLE_ROWS
+    heuristic.paid()
+    assert heuristic.rows_to_try(100_000) == 100_000
+    heuristic.did_not_pay()
+    assert heuristic.rows_to_try(100_000) == 0
+    assert heuristic.rows_to_try(100_000) == SAMPLE_ROWS
 
 
 def test_a_batch_that_is_no_larger_than_what_is_looked_at_is_tried_as_a_whole():
@@ -24,32 +24,32 @@ def test_a_batch_that_is_no_larger_than_what_is_looked_at_is_tried_as_a_whole():
 
 
 def test_it_is_tried_less_and_less_often_while_it_does_not_pay_and_at_once_when_it_does():
-    worth = CombineHeuristic(0.25)
+    heuristic = CombineHeuristic(0.25)
 
     def passed_over() -> int:
         count = 0
-        while not worth.rows_to_try(1000):
+        while not heuristic.rows_to_try(1000):
             count += 1
         return count
 
     waits = []
     for _ in range(9):
         waits.append(passed_over())
-        worth.did_not_pay()
+        heuristic.did_not_pay()
     assert waits == [0, 1, 2, 4, 8, 16, 32, 64, 64]
     assert passed_over() == BACK_OFF_MAX
-    worth.paid()
+    heuristic.paid()
     assert passed_over() == 0
-    worth.did_not_pay()
+    heuristic.did_not_pay()
     assert passed_over() == 1
 
 
 def test_batches_too_small_to_tell_anything_are_sent_as_they_are_and_do_not_count():
-    worth = CombineHeuristic(0.25)
-    worth.did_not_pay()
-    assert [worth.rows_to_try(3) for _ in range(5)] == [0] * 5
-    assert worth.rows_to_try(4) == 0
-    assert worth.rows_to_try(4) == 4
+    heuristic = CombineHeuristic(0.25)
+    heuristic.did_not_pay()
+    assert [heuristic.rows_to_try(3) for _ in range(5)] == [0] * 5
+    assert heuristic.rows_to_try(4) == 0
+    assert heuristic.rows_to_try(4) == 4
 
 
 @pytest.mark.parametrize("share", [0.4, 0.25, 0.01])

@@ -65,7 +65,7 @@ def install(table: TieredTable, numbers: Any) -> None:
 def taken(table: TieredTable, bin_id: BinId, bytes_max: int = 1000) -> dict[int, int]:
     found: dict[int, int] = {}
     for offsets, data, nulls, states in table.extract(bin_id, bytes_max):
-        [column] = KEY.restored(offsets, data, nulls)
+        [column] = KEY.decode(offsets, data, nulls)
         found.update(zip(column.to_pylist(), states[:, 0].tolist(), strict=True))
     return found
 
