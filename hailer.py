@@ -32,7 +32,7 @@ class OwnPackages:
         if package not in PACKAGES:
             return None
         spec = PathFinder.find_spec(name, path if inner else [HOME], target)
-        if spec is None and (hidden := _find_hidden(package)):
+        if spec is None and "." not in inner and (hidden := _find_hidden(package)):
             raise ImportError(f"Hailer's package {package!r}, which has no {inner!r}, hides yours, {hidden}; {REMEDY}")
         return spec
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from framework.launch.config import add_flags
 from framework.progress.order import Time
-from operators import Input, Probe, Product, Stream, Worker, execute_from_args
+from hailer import Input, Probe, Product, Stream, Worker, execute_from_args
 
 Edge = tuple[int, int]
 State = tuple[int | None, list[int]]

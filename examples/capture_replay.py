@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 from framework.launch.config import add_flags
-from operators import EventReader, EventWriter, Stream, Worker, execute_from_args, iterator_source, replay
+from hailer import EventReader, EventWriter, Stream, Worker, execute_from_args, iterator_source, replay
 
 Reading = tuple[str, int]
 """A sensor and what it measured."""

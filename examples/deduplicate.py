@@ -23,8 +23,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from operators import DISCARD, Flow, Job, Timers, process
-from operators.spark import JobOnSpark, SparkOptions, open_session
+from hailer import DISCARD, Flow, Job, JobOnSpark, SparkOptions, Timers, open_session, process
 
 SPARK = SparkOptions("local[6]", (("spark.sql.shuffle.partitions", "2"),))
 EVENTS_PER_BATCH = 300

@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from operators import Flow, Job
-from operators.spark import JobOnSpark, SparkOptions, open_session
+from hailer import Flow, Job, JobOnSpark, SparkOptions, open_session
 
 SPARK = SparkOptions("local[6]", (("spark.sql.shuffle.partitions", "2"),))
 """Six slots: three for the processes of the job, the others for Spark's own tasks."""

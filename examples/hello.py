@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 
-from operators import Input, Probe, Worker, execute_from_args
+from hailer import Input, Probe, Worker, execute_from_args
 
 
 def main(worker: Worker) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from framework.launch.config import add_flags
 from framework.wire import codec
-from operators import ControlInput, Input, Probe, Stream, Worker, execute_from_args
+from hailer import ControlInput, Input, Probe, Stream, Worker, execute_from_args
 from routing.commands import Control
 
 WITHIN_EPOCHS = 3

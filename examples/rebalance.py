@@ -17,7 +17,7 @@ from functools import partial
 from random import Random
 
 from framework.launch.config import add_flags
-from operators import ControlInput, Input, Probe, Worker, execute_from_args
+from hailer import ControlInput, Input, Probe, Worker, execute_from_args
 from routing.bins import BinId, Bins
 from routing.migration import Plan, PlanRunner, Reassignment, all_at_once, batched, fluid, optimized
 from routing.migration.balance import balance

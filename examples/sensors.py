@@ -15,9 +15,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from operators import Probe, Worker, execute
-from operators.capture.extract import Extracted
-from operators.columns import ColumnInput
+from hailer import ColumnInput, Extracted, Probe, Worker, execute
 
 SENSORS, SECONDS, EPOCH_S = 200, 500, 50
 WEIGHT = 0.05

@@ -28,8 +28,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from operators import EpochClock, Flow, Job, WindowResult, counting
-from operators.spark import JobOnSpark, SparkOptions, open_session
+from hailer import EpochClock, Flow, Job, JobOnSpark, SparkOptions, WindowResult, counting, open_session
 
 SPARK = SparkOptions("local[6]", (("spark.sql.shuffle.partitions", "2"), ("spark.sql.session.timeZone", "UTC")))
 MINUTE_S, HOUR_S = 60, 3600

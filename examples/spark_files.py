@@ -22,8 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from operators import Flow, Job
-from operators.spark import JobOnSpark, SparkOptions, open_session
+from hailer import Flow, Job, JobOnSpark, SparkOptions, open_session
 
 SPARK = SparkOptions("local[6]", (("spark.sql.shuffle.partitions", "2"),))
 COLUMNS = "product string, quantity long, price decimal(10,2)"

@@ -27,9 +27,8 @@ import pyarrow as pa
 
 from framework.dataflow.scope import Scope
 from framework.launch.config import add_flags
-from operators import BinOptions, Input, Probe, Worker, execute_from_args, to_stream
-from operators.columns import ColumnInput
-from routing.state.rocks import RocksMaker, RocksStore
+from hailer import BinOptions, ColumnInput, Input, Probe, RocksStore, Worker, execute_from_args, to_stream
+from routing.state.rocks import RocksMaker
 from routing.state.rocks_budget import MIB
 
 PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)

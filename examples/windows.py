@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from framework.launch.config import add_flags
 from framework.wire import codec
-from operators import (
+from hailer import (
     ControlInput,
     EpochClock,
     Input,

@@ -31,7 +31,7 @@ from pathlib import Path
 
 from framework.launch.config import add_flags
 from framework.membership.members import Members, WorkerId
-from operators import BinOptions, ControlInput, Input, Probe, Steward, Worker, execute_from_args, to_stream
+from hailer import BinOptions, ControlInput, Input, Probe, Steward, Worker, execute_from_args, to_stream
 from routing.bins import BinId
 from routing.commands import Configuration, Move
 from routing.router_operator import ControlReport

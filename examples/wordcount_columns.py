@@ -8,8 +8,7 @@ The fold is that of `wordcount_job.py`; it is compiled when the job starts, and 
 
 from __future__ import annotations
 
-from operators import Flow, Job
-from operators.columns import split_words
+from hailer import Flow, Job, split_words
 
 job = Job("wordcount")
 

@@ -9,7 +9,7 @@ on bins, which commands to the job can move from worker to worker (`Flow.command
 
 from __future__ import annotations
 
-from operators import Flow, Job
+from hailer import Flow, Job
 
 job = Job("wordcount")
 

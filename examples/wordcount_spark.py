@@ -24,9 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from operators import Job
+from hailer import Job, JobOnSpark, SparkOptions, open_session
 from operators.control.outcome import Outcome
-from operators.spark import JobOnSpark, SparkOptions, open_session
 
 HERE = Path(__file__).parent
 ALICE = HERE / "data" / "alice.txt"

@@ -17,9 +17,8 @@ import pyarrow as pa
 from examples.nexmark.events import Auction, Bid, Person
 from examples.nexmark.queries import House, Keep, Ranked, highest, sales
 from examples.nexmark.semantics import EURO_PER_1000_DOLLARS, SELECTED_AUCTIONS, Settings
-from operators import EpochClock, Stream
-from operators.columns import Columns
-from operators.columns import aggregates as agg
+from hailer import Columns, EpochClock, Stream
+from hailer import aggregates as agg
 
 BID = {"auction": int, "bidder": int, "price": int, "date_time": int}
 

@@ -31,8 +31,7 @@ from examples.nexmark.semantics import (
     euro,
     window_end,
 )
-from operators import DISCARD, BinOptions, Stream
-from operators.stateful.process import Process, Timers, process
+from hailer import DISCARD, BinOptions, Process, Stream, Timers, process
 from routing.commands import Control
 from routing.state.per_bin import Bin
 

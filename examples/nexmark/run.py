@@ -26,8 +26,19 @@ from framework.dataflow.scope import Scope
 from framework.launch.config import add_flags
 from framework.membership.members import WorkerId
 from framework.progress.order import Time
-from operators import BinOptions, ControlInput, Extracted, Input, Probe, Stream, Worker, execute_from_args, to_stream
-from operators.columns import ColumnInput, Columns
+from hailer import (
+    BinOptions,
+    ColumnInput,
+    Columns,
+    ControlInput,
+    Extracted,
+    Input,
+    Probe,
+    Stream,
+    Worker,
+    execute_from_args,
+    to_stream,
+)
 from routing.bins import BinId
 from routing.commands import Instruction, Map, Move
 from routing.router_operator import ControlReport

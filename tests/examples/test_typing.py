@@ -11,7 +11,7 @@ from tests.examples.pages import blocks
 from tests.processes import ROOT
 
 CACHE = ROOT / ".mypy_cache" / "outside"
-"""A cache of its own: cold, mypy takes five seconds, and what it finds by other paths does not fit the clone's cache."""
+"""A cache of its own: mypy takes five seconds without one, and the clone's holds other paths."""
 
 WRONG = """
 from hailer import Columns, Flow, Job, JobOnSpark

@@ -73,6 +73,12 @@ def test_a_module_that_nobody_has(tmp_path: Path):
     assert said == "ModuleNotFoundError: No module named 'operators.mine'"
 
 
+def test_what_is_sought_within_a_package_that_only_we_have_is_not_yours(tmp_path: Path):
+    _package(tmp_path, "operators", "")
+    said = _run(tmp_path, "import hailer; from operators.core import mine").splitlines()[-1]
+    assert said.startswith("ImportError: cannot import name 'mine' from 'operators.core'")
+
+
 def _package(folder: Path, name: str, text: str) -> None:
     (folder / name).mkdir()
     (folder / name / "__init__.py").write_text(text)
