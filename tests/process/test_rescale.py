@@ -216,8 +216,7 @@ def test_a_peer_that_is_paused_is_waited_for_and_who_dies_meanwhile_leaves_the_q
     crew.wait_for(3, "waits its turn")
     crew.signal(3, signal.SIGKILL)
     crew.code(3)
-    time.sleep(0.5)
-    assert "worker 2 is up" not in crew.text(2)
+    assert "worker 2 is up" not in crew.text(2), "which asked before worker 3 was even started"
     crew.signal(1, signal.SIGCONT)
     crew.wait_until_in(2)
     crew.join(4)
@@ -225,7 +224,7 @@ def test_a_peer_that_is_paused_is_waited_for_and_who_dies_meanwhile_leaves_the_q
     crew.goes_on(2)
     crew.signal(1, signal.SIGSTOP)
     crew.signal(2, signal.SIGTERM)
-    time.sleep(0.5)
+    crew.wait_for(2, " leave")
     assert crew.processes[2].poll() is None
     crew.signal(1, signal.SIGCONT)
     assert crew.code(2) == 0, crew.text(2)

@@ -350,6 +350,7 @@ def test_a_dataflow_that_is_dropped_takes_its_capabilities_along_in_silence():
         kept.clear()
         gc.collect()
     rig.worker.step()
+    assert rig.worker.dataflows() == {}
 
 
 def test_whoever_observes_sees_every_capability_of_any_origin():

@@ -91,4 +91,5 @@ def test_a_wake_after_the_close_does_nothing() -> None:
     waker = Waker(selector)
     waker.close()
     waker.wake()
+    assert list(selector.get_map()) == []
     selector.close()

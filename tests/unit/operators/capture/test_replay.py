@@ -13,6 +13,7 @@ from framework.progress.order import Product
 from framework.simulation.cluster import SimulatedCluster
 from operators import EventLog, EventReader, EventWriter, Extracted, Probe, iterator_source, replay
 from operators.capture.event import Event, MessagesEvent, ProgressEvent
+from operators.capture.event_log import TRIM_EVENTS
 from operators.errors import CaptureCorrupt, CaptureTruncated
 from tests.unit.operators.cluster import SEEDS, all_numbers, merged, numbers, run
 
@@ -142,7 +143,9 @@ def test_a_truncated_file(tmp_path: Path):
 
 
 def test_a_dropped_dataflow_stops_reading():
-    log = log_of(MessagesEvent(0, ["a"]))
+    """The log does not keep for it what another reader has passed."""
+    log = EventLog(retain=False)
+    log.push(MessagesEvent(0, ["a"]))
 
     def main(worker):
         with worker.dataflow() as scope:
@@ -151,4 +154,8 @@ def test_a_dropped_dataflow_stops_reading():
         worker.drop_dataflow(0)
 
     execute(main)
-    log.push(MessagesEvent(0, ["b"]))
+    reader = log.open(lambda: None)
+    for _ in range(1, TRIM_EVENTS):
+        log.push(MessagesEvent(0, ["b"]))
+    assert [reader.next_event() for _ in range(TRIM_EVENTS + 1)][-1] is None
+    assert log.events() == []

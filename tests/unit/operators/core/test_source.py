@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
+
 from framework.launch.execute import execute
 from framework.simulation.cluster import SimulatedCluster
 from operators import source
@@ -39,4 +42,8 @@ def test_a_dataflow_that_is_dropped_takes_its_capability_along():
         yield
         worker.drop_dataflow(0)
 
-    SimulatedCluster(workers=2, seed=0).run(program)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        SimulatedCluster(workers=2, seed=0).run(program)
+        gc.collect()
+    assert caught == []

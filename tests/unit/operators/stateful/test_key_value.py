@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,14 +26,23 @@ def test_on_a_cluster_what_is_not_a_pair_does_not_travel(record: Any):
         by_key("fold").route(record)
 
 
-@pytest.mark.parametrize("record", [("a", 1), 7, "ab"])
-def test_a_key_that_can_be_routed_or_is_none(record: Any):
-    check_key(record)
+@pytest.mark.parametrize("key", ["a", 7, None, [], {}, object()])
+@pytest.mark.parametrize("record", [lambda key: (key, 1), lambda key: [key, 1]])
+def test_one_worker_refuses_the_keys_that_several_cannot_route(record: Callable[[Any], Any], key: Any):
+    assert refusal(check_key, record(key)) == refusal(by_key("fold").route, record(key))
 
 
-def test_a_key_that_cannot_be_routed():
-    with pytest.raises(UnsupportedKey):
-        check_key(([], 1))
+@pytest.mark.parametrize("record", [7, "ab", ([],), ([], 1, 2)])
+def test_what_is_not_a_pair_has_no_key_to_refuse(record: Any):
+    assert refusal(check_key, record) is None
+
+
+def refusal(function: Callable[[Any], object], record: Any) -> str | None:
+    try:
+        function(record)
+    except UnsupportedKey as error:
+        return str(error)
+    return None
 
 
 def test_the_error_names_the_operator_that_expects_pairs():

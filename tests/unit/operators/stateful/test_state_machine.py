@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from random import Random
 from typing import Any
 from weakref import ref
@@ -187,7 +188,11 @@ def test_a_dropped_dataflow_gives_up_what_waits():
             worker.step()
             worker.drop_dataflow(0)
 
-    execute(main)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        execute(main)
+        gc.collect()
+    assert caught == []
 
 
 def words_of(worker: int, seed: int) -> list[tuple[int, list[str]]]:
