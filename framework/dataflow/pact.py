@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from framework.dataflow.handle import Pusher
 from framework.membership.members import Members, WorkerId
 from framework.progress.order import Time
-from framework.wire.container import Container
+from framework.wire.container import Container, Reservation
 
 
 class Channel(Protocol):
@@ -32,12 +32,11 @@ class Channel(Protocol):
     def deliver(self, time: Time, container: Container) -> None:
         """Hand a container to the receiver on this worker."""
 
-    def room(self, peer: WorkerId, size: int) -> memoryview | None:
-        """Where a container of so many bytes had best be written if it is sent to `peer` next, and not looked at any
-        more; None if no place is better than any other."""
+    def reserve(self, peer: WorkerId, size: int) -> Reservation | None:
+        """Memory of another worker for a container whose buffers take `size` bytes, if that saves a copy."""
 
-    def send(self, peer: WorkerId, time: Time, container: Container) -> None:
-        """Hand a container to the receiver on another worker."""
+    def send(self, peer: WorkerId, time: Time, container: Container, reservation: Reservation | None = None) -> None:
+        """Hand a container to the receiver on another worker, with the reservation that it was written to, if any."""
 
 
 class Pact(Protocol):
@@ -181,9 +180,11 @@ class Broadcast:
         return push
 
 
-def deliver(channel: Channel, worker: WorkerId, time: Time, container: Container) -> None:
+def deliver(
+    channel: Channel, worker: WorkerId, time: Time, container: Container, reservation: Reservation | None = None
+) -> None:
     """Hand a container to the receiver on `worker`, be it this one."""
     if worker == channel.worker:
         channel.deliver(time, container)
     else:
-        channel.send(worker, time, container)
+        channel.send(worker, time, container, reservation)

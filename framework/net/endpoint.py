@@ -17,6 +17,7 @@ from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
 from framework.net.waker import ReadyKeys, Waker
 from framework.wire.body import Body
+from framework.wire.container import Reservation
 from framework.wire.messages import Data, Message, Progress, encode, encode_data
 from framework.worker.transport import Traffic
 
@@ -54,7 +55,14 @@ class Endpoint:
         self._take_adopted()
         return frozenset((*self._threads, *self._tcp))
 
-    def send(self, peer: WorkerId, message: Message, where: str = "this job") -> None:
+    def reserve(self, peer: WorkerId, size: int) -> Reservation | None:
+        """Memory that `peer` maps as well, for a container whose buffers take `size` bytes, if there is any."""
+        link = self._tcp.get(peer)
+        return None if link is None else link.reserve(size)
+
+    def send(
+        self, peer: WorkerId, message: Message, where: str = "this job", reservation: Reservation | None = None
+    ) -> None:
         """Queue `message` for `peer`; it leaves with the next `flush`. Never blocks."""
         if peer in self._threads:
             self._threads[peer].send(message)
@@ -69,14 +77,9 @@ class Endpoint:
         else:
             self.traffic.progress_bytes += _size(bodies)
         if peer in self._tcp:
-            self._tcp[peer].send(bodies)
+            self._tcp[peer].send(bodies, reservation)
         else:
             self._early.setdefault(peer, []).extend(bodies)
-
-    def room(self, peer: WorkerId, size: int) -> memoryview | None:
-        """Memory that `peer` sees as well, if there is any."""
-        link = self._tcp.get(peer)
-        return None if link is None else link.room(size)
 
     def receive(self) -> list[tuple[WorkerId, Message]]:
         """What has arrived since the last call, in order per peer, a bounded amount of it. Never blocks."""

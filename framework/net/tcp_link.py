@@ -23,7 +23,7 @@ from framework.net.shm.segment import UNREAD_BYTES_MAX
 from framework.wire import shm_messages
 from framework.wire.body import Body
 from framework.wire.codec import Buffer
-from framework.wire.container import allocate
+from framework.wire.container import Reservation, allocate
 from framework.wire.framing import PREFIX_BYTES, FrameReader, prefix
 from framework.wire.messages import Abort, Goodbye, Lost, Message, decode
 
@@ -70,17 +70,19 @@ class TcpLink:
         self._spoken = False
         selector.register(connection, selectors.EVENT_READ, self)
 
-    def send(self, bodies: list[Body]) -> None:
+    def reserve(self, size: int) -> Reservation | None:
+        """Memory that the peer maps as well, for a body whose large pieces take `size` bytes, if there is any."""
+        return self._shm.reserve(size) if self._open else None
+
+    def send(self, bodies: list[Body], reservation: Reservation | None = None) -> None:
         """Queue bodies for the next `flush`. On a link that has ended they are dropped."""
         if not self._open:
             return
+        if len(bodies) > 1:
+            reservation = None  # which is for one body: they are copied
         for body in bodies:
-            for written in self._shm.bodies(body, sum(map(len, body))):
+            for written in self._shm.bodies(body, sum(map(len, body)), reservation):
                 self._queue(written)
-
-    def room(self, size: int) -> memoryview | None:
-        """Memory that the peer sees as well, for what is sent next, if there is any."""
-        return self._shm.room(size) if self._open else None
 
     def flush(self) -> None:
         """Write what is queued, as far as the kernel takes it; the rest goes when the socket is writable again."""

@@ -19,6 +19,7 @@ from framework.membership.members import Members, WorkerId
 from framework.simulation.fingerprint import fingerprint
 from framework.simulation.network import Network, SimulatedTransport
 from framework.simulation.views import NOBODY, Log, WorkerView, look
+from framework.wire.container import Reservation
 from framework.wire.messages import Goodbye, Lost, Message, decode, encode_whole
 from framework.worker.worker import Worker
 
@@ -182,7 +183,9 @@ class _Transport(SimulatedTransport):
         """Whom nothing is heard of or said to any more."""
         return self._parted
 
-    def send(self, peer: WorkerId, message: Message, where: str = "this job") -> None:
+    def send(
+        self, peer: WorkerId, message: Message, where: str = "this job", reservation: Reservation | None = None
+    ) -> None:
         """Encode a message, as it would be on a real link."""
         if peer not in self._parted:
             self.linked.add(peer)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from framework.membership.members import Address, WorkerId
+from framework.wire.container import Reservation
 from framework.wire.messages import Message, decode, encode_whole
 from framework.worker.transport import Traffic
 
@@ -61,6 +62,21 @@ class Network:
                 yield sender, receiver, message
 
 
+@dataclass(slots=True, eq=False)
+class SimulatedReservation:
+    """Memory for one container to one peer."""
+
+    peer: WorkerId
+    memory: memoryview
+    sent: bool = False
+
+    def hand_over(self, peer: WorkerId) -> None:
+        """The container was sent. The memory is the peer's: whoever still looks at it here sees other bytes."""
+        assert (peer, self.sent) == (self.peer, False), (peer, self)
+        self.sent = True
+        self.memory[:] = b"\xaa" * len(self.memory)
+
+
 class SimulatedTransport:
     """One worker's end of the simulated links."""
 
@@ -74,15 +90,20 @@ class SimulatedTransport:
         self._parted: set[WorkerId] = set()
         network.ends[worker] = self
 
-    def send(self, peer: WorkerId, message: Message, where: str = "this job") -> None:
+    def reserve(self, peer: WorkerId, size: int) -> Reservation | None:
+        """Memory of this process: what is written to it goes the way of a real link's."""
+        return SimulatedReservation(peer, memoryview(bytearray(size)))
+
+    def send(
+        self, peer: WorkerId, message: Message, where: str = "this job", reservation: Reservation | None = None
+    ) -> None:
         """Encode a message, as it would be on a real link."""
         if peer in self._parted:
             return
         self.unflushed.extend((peer, decode(body)) for body in encode_whole(message, where))
-
-    def room(self, peer: WorkerId, size: int) -> memoryview | None:
-        """Memory of no special kind: what is written to it goes the way of a real link's."""
-        return memoryview(bytearray(size))
+        if reservation is not None:
+            assert isinstance(reservation, SimulatedReservation), reservation
+            reservation.hand_over(peer)
 
     def receive(self) -> list[tuple[WorkerId, Message]]:
         """Take what has arrived."""

@@ -26,6 +26,19 @@ class Container(Protocol):
     def __len__(self) -> int: ...
 
 
+class Reservation(Protocol):
+    """Memory at the other end of a link, for one container that is to be sent over it.
+
+    Write the container's buffers to `memory`, one behind the other, as on the wire, and hand the reservation over when
+    the container is sent. From then on the memory is the receiver's, and nobody here may look at it. A reservation that
+    is not handed over is released when nothing refers to its memory any more.
+    """
+
+    @property
+    def memory(self) -> memoryview:
+        """As many bytes as were asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How containers of one type travel. `encode` is also told where the container was sent from."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from framework.dataflow.handle import InputHandle
 from framework.membership.members import Members, WorkerId
 from framework.progress.order import Time
-from framework.wire.container import Container
+from framework.wire.container import Container, Reservation
+from framework.wire.messages import Data
 
 if TYPE_CHECKING:
     from framework.worker.stepper import Stepper
@@ -39,10 +40,10 @@ class WorkerChannel:
         self._owner.installed.fixed_operators.add(self._receiver)
         return self._owner.rescaling.founders
 
-    def room(self, peer: WorkerId, size: int) -> memoryview | None:
-        """Where a container of so many bytes had best be written if it is sent to `peer` next."""
-        return self._owner.transport.room(peer, size)
+    def reserve(self, peer: WorkerId, size: int) -> Reservation | None:
+        """Memory of another worker for a container whose buffers take `size` bytes, if that saves a copy."""
+        return self._owner.transport.reserve(peer, size)
 
-    def send(self, peer: WorkerId, time: Time, container: Container) -> None:
+    def send(self, peer: WorkerId, time: Time, container: Container, reservation: Reservation | None = None) -> None:
         """Hand a container to the receiver on another worker."""
-        self._owner.send_data(self._number, peer, time, container, self._where)
+        self._owner.send_data(peer, Data(self._number, time, container), self._where, reservation)

@@ -12,9 +12,8 @@ from framework.errors import GraphError, JobAborted, JobStopped, PeerLost
 from framework.events import Events, MessageSent, Parked
 from framework.membership.driver import Rescaling
 from framework.membership.members import Address, Members, WorkerId
-from framework.progress.order import Time
 from framework.progress.subgraph import Change
-from framework.wire.container import Container
+from framework.wire.container import Reservation
 from framework.wire.messages import Abort, Built, Data, Goodbye, Lost, Message, Progress
 from framework.worker.agenda import Agenda
 from framework.worker.dataflows import Dataflows
@@ -176,13 +175,13 @@ class Stepper:
 
     # What goes out
 
-    def send_data(self, channel: int, peer: WorkerId, time: Time, container: Container, where: str) -> None:
+    def send_data(self, peer: WorkerId, message: Data, where: str, reservation: Reservation | None = None) -> None:
         """Send a container to another worker; `where` is who it is from."""
         if self.rescaling.joining:
             raise GraphError(f"worker {self.id} has not joined yet; call worker.bootstrap() before it sends records")
-        self.transport.send(peer, Data(channel, time, container), where)
+        self.transport.send(peer, message, where, reservation)
         if self.events.listening:
-            self.events.emit(MessageSent(channel, peer, len(container)))
+            self.events.emit(MessageSent(message.channel, peer, len(message.container)))
 
     def broadcast_progress(self, channel: int, sequence: int, changes: tuple[Change, ...]) -> None:
         """Send a batch of progress to all other workers."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from framework.membership.members import Address, WorkerId
+from framework.wire.container import Reservation
 from framework.wire.messages import Message
 
 
@@ -27,15 +28,20 @@ class Transport(Protocol):
 
     traffic: Traffic
 
-    def send(self, peer: WorkerId, message: Message, where: str = "this job") -> None:
-        """Queue `message` for `peer`; it leaves with the next `flush`. Never blocks.
+    def reserve(self, peer: WorkerId, size: int) -> Reservation | None:
+        """Memory that `peer` sees as well, for a container whose buffers take `size` bytes; None if there is none.
 
-        A record that cannot be encoded raises `UnencodableRecord`, which says that `where` sent it.
+        The container is written to it, and the reservation handed over with `send`.
         """
 
-    def room(self, peer: WorkerId, size: int) -> memoryview | None:
-        """Where a container of so many bytes had best be written if it is sent to `peer` next, and not looked at any
-        more: its buffers one behind the other, as on the wire. None if no place is better than any other."""
+    def send(
+        self, peer: WorkerId, message: Message, where: str = "this job", reservation: Reservation | None = None
+    ) -> None:
+        """Queue `message` for `peer`; it leaves with the next `flush`. Never blocks.
+
+        What its container has in the reserved memory is not copied. A record that cannot be encoded raises
+        `UnencodableRecord`, which says that `where` sent it.
+        """
 
     def receive(self) -> list[tuple[WorkerId, Message]]:
         """What has arrived since the last call, in order per peer, a bounded amount of it. Never blocks."""

@@ -13,6 +13,7 @@ from framework.dataflow.handle import Pusher
 from framework.dataflow.pact import Channel, deliver
 from framework.membership.members import WorkerId
 from framework.progress.order import Time
+from framework.wire.container import Reservation
 from routing.bins import Bins
 from routing.columns.dictionary import DictionaryEncoder
 from routing.columns.keys import HASHES, KeyColumns
@@ -128,14 +129,19 @@ class _Divider:
             self._owners, self._workers = owners, sorted(set(owners))
             self._division = Division(self._shift, part_of_bin(owners, self._workers), len(self._workers))
 
-        def room(part: int, size: int) -> memoryview | None:
-            worker = self._workers[part]
-            return None if worker == channel.worker else channel.room(worker, size)
+        reservations: list[Reservation | None] = [None] * len(self._workers)
 
-        parts = self._with_dictionaries(batch) or divide(batch, self._key, self._division, room)
-        for worker, part in zip(self._workers, parts, strict=True):
+        def reserve(part: int, size: int) -> memoryview | None:
+            worker = self._workers[part]
+            if worker == channel.worker:
+                return None
+            reservation = reservations[part] = channel.reserve(worker, size)
+            return None if reservation is None else reservation.memory
+
+        parts = self._with_dictionaries(batch) or divide(batch, self._key, self._division, reserve)
+        for worker, part, reservation in zip(self._workers, parts, reservations, strict=True):
             if len(part):
-                deliver(channel, worker, time, part)
+                deliver(channel, worker, time, part, reservation)
 
     def _with_dictionaries(self, batch: pa.RecordBatch) -> list[pa.RecordBatch] | None:
         """The parts of a batch whose keys recur; None if they do not, or have been hashed already."""

@@ -16,7 +16,7 @@ from routing.columns.compiled import kernel
 from routing.columns.hashing import hash_bytes
 from routing.columns.keys import HASHES, KeyColumns, read_only
 from routing.columns.memory import Array, empty
-from routing.columns.scatter import NO_HASHES, Room, nowhere, scatter
+from routing.columns.scatter import NO_HASHES, Reserve, reserve_none, scatter
 from routing.columns.scatter import warm_up as warm_up_scatter
 from routing.columns.table.layout import L2_SLOTS_MAX
 
@@ -46,7 +46,9 @@ REGIONS_IN_ALL_MAX = 128
 """The more regions all parts have, the longer it takes to write to them by turns."""
 
 
-def divide(batch: pa.RecordBatch, key: KeyColumns, division: Division, room: Room = nowhere) -> list[pa.RecordBatch]:
+def divide(
+    batch: pa.RecordBatch, key: KeyColumns, division: Division, reserve: Reserve = reserve_none
+) -> list[pa.RecordBatch]:
     """The rows of a batch by the part that the bin of their key is in, with a column of the keys' hashes. Rows of one
     key keep their order."""
     regions = regions_of(len(batch), division.parts)
@@ -62,7 +64,7 @@ def divide(batch: pa.RecordBatch, key: KeyColumns, division: Division, room: Roo
     known = batch.schema.get_field_index(HASHES)
     if known >= 0:
         batch = batch.remove_column(known)
-    return scatter(batch, hashes, region_of_row, division.parts, regions, room)
+    return scatter(batch, hashes, region_of_row, division.parts, regions, reserve)
 
 
 def regions_of(rows: int, parts: int) -> int:

@@ -50,18 +50,23 @@ _ROW = np.int64(1) << 32
 _HASHES = pa.field(HASHES, pa.uint64())
 _NO_OFFSETS = read_only(np.zeros(0, np.int32))
 
-Room: TypeAlias = Callable[[int, int], memoryview | None]
-"""Where the part of this number, of so many bytes, had best be written: its buffers one behind the other, as on the
-wire. None if no place is better than any other."""
+Reserve: TypeAlias = Callable[[int, int], memoryview | None]
+"""Memory for the buffers of a part, given its number and their size: they are written to it one behind the other, as on
+the wire. None if there is no such memory, and the part is to be allocated here."""
 
 
-def nowhere(part: int, size: int) -> memoryview | None:
-    """No place is better than any other."""
+def reserve_none(part: int, size: int) -> memoryview | None:
+    """All parts are allocated here."""
     return None
 
 
 def scatter(
-    batch: pa.RecordBatch, hashes: Array, region_of_row: Array, parts: int, regions: int = 1, room: Room = nowhere
+    batch: pa.RecordBatch,
+    hashes: Array,
+    region_of_row: Array,
+    parts: int,
+    regions: int = 1,
+    reserve: Reserve = reserve_none,
 ) -> list[pa.RecordBatch]:
     """The rows by their parts, of which there are so many; with a column of hashes before the others, if there are any.
 
@@ -80,9 +85,9 @@ def scatter(
         firsts.append(len(sizes))
         sizes += scatterer.sizes(tally)
     if any(isinstance(scatterer, _Others) for scatterer in scatterers):
-        room = nowhere
+        reserve = reserve_none
     part_buffers = [
-        _PartBuffers(part, sizes_of_part, room) for part, sizes_of_part in enumerate(zip(*sizes, strict=True))
+        _PartBuffers(part, sizes_of_part, reserve) for part, sizes_of_part in enumerate(zip(*sizes, strict=True))
     ]
     if texts and len(hashes):
         texts[0].along = hashes
@@ -121,9 +126,9 @@ class _PartBuffers:
 
     __slots__ = ("addresses", "buffers")
 
-    def __init__(self, part: int, sizes: Sequence[int], room: Room) -> None:
+    def __init__(self, part: int, sizes: Sequence[int], reserve: Reserve) -> None:
         starts = [0, *accumulate(map(_padded, sizes))]
-        memory = room(part, starts[-1])
+        memory = reserve(part, starts[-1])
         memory_of_part = pa.allocate_buffer(starts[-1]) if memory is None else pa.py_buffer(memory)
         first = memory_of_part.address
         self.addresses = [first + start for start in starts]

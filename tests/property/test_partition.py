@@ -134,22 +134,22 @@ def test_a_batch_is_hashed_piece_by_piece_to_its_end():
 
 
 @pytest.mark.parametrize("parts", [2, 3, 20])
-def test_what_is_written_to_a_room_lies_there_as_on_the_wire(parts: int):
-    """Else whoever places it in memory that is shared would have to copy it."""
+def test_what_is_written_to_reserved_memory_lies_there_as_on_the_wire(parts: int):
+    """Else it would have to be copied when it is sent."""
     words = [f"{row:x}" * (1 + row % 5) for row in range(1000)]
     batch = pa.record_batch({"word": words, "small": np.arange(1000, dtype=np.int8), "other": words[::-1]})
     division = Division(59, (np.arange(32) % parts).astype(np.uint16), parts)
-    rooms = {}
+    reserved = {}
 
-    def room(part: int, size: int) -> memoryview:
-        rooms[part] = memoryview(bytearray(size))
-        return rooms[part]
+    def reserve(part: int, size: int) -> memoryview:
+        reserved[part] = memoryview(bytearray(size))
+        return reserved[part]
 
     hashes = np.random.default_rng(parts).integers(0, 2**64, 1000, np.uint64)
     hashed = batch.append_column(HASHES, pa.array(hashes))
-    for number, part in enumerate(divide(hashed, key_of(batch), division, room)):
+    for number, part in enumerate(divide(hashed, key_of(batch), division, reserve)):
         _, pieces = encode_container(part)
-        there = pa.py_buffer(rooms[number]).address
+        there = pa.py_buffer(reserved[number]).address
         starts, before = set(), 0
         for piece in pieces:
             if isinstance(piece, pa.Buffer):
@@ -157,7 +157,7 @@ def test_what_is_written_to_a_room_lies_there_as_on_the_wire(parts: int):
             before += len(piece)
         assert len(starts) == 1
         assert max(piece.address + piece.size for piece in pieces if isinstance(piece, pa.Buffer)) - there <= len(
-            rooms[number]
+            reserved[number]
         )
 
 

@@ -13,6 +13,7 @@ from framework.errors import ProtocolError
 from framework.net.shm.segment import InboundSegment, OutboundSegment
 from framework.wire.body import Body
 from framework.wire.codec import Buffer
+from framework.wire.container import Reservation
 from framework.wire.shm_messages import Answer, BodyRef, Offer, Returned, ShmMessage, encode
 
 SHARED_BYTES_MIN = 64 * 1024
@@ -48,12 +49,18 @@ class ShmChannel:
         returned = self._inbound.report() if self._inbound is not None else None
         return replies if returned is None else [*replies, [encode(returned)]]
 
-    def bodies(self, body: Body, size: int) -> list[Body]:
-        """What goes onto the socket for a body."""
+    def reserve(self, size: int) -> Reservation | None:
+        """A free block for a body whose large pieces take `size` bytes: see `OutboundSegment.reserve`."""
+        if size < SHARED_BYTES_MIN or not self._accepted or self._outbound is None:
+            return None
+        return self._outbound.reserve(size)
+
+    def bodies(self, body: Body, size: int, reservation: Reservation | None = None) -> list[Body]:
+        """What goes onto the socket for a body, which may have been written to a reservation."""
         if size < SHARED_BYTES_MIN:
             return [body]
         if self._accepted and self._outbound is not None:
-            reference = self._outbound.write(body, size)
+            reference = self._outbound.write(body, size, reservation)
             return [body] if reference is None else [[encode(reference)]]
         if self._offers:
             self._offers = False
@@ -61,12 +68,6 @@ class ShmChannel:
             if self._outbound is not None:
                 return [body, [encode(self._outbound.offer)]]
         return [body]
-
-    def room(self, size: int) -> memoryview | None:
-        """Where a body's large pieces, of so many bytes in all, had best be written: see `OutboundSegment.room`."""
-        if size < SHARED_BYTES_MIN or not self._accepted or self._outbound is None:
-            return None
-        return self._outbound.room(size)
 
     def receive(self, message: ShmMessage) -> Buffer | None:
         """Handle what the other end says of memory; the body that it refers to, if it does."""

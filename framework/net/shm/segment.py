@@ -15,12 +15,14 @@ import os
 import secrets
 import weakref
 from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from framework.errors import ProtocolError
 from framework.net.shm.allocator import BlockAllocator
 from framework.wire.body import Body
 from framework.wire.codec import Buffer
+from framework.wire.container import Reservation
 from framework.wire.framing import FRAME_BYTES_MAX
 from framework.wire.shm_messages import TOKEN_BYTES, BodyRef, Offer, Returned
 
@@ -36,7 +38,47 @@ UNREPORTED_BYTES_MAX, UNREPORTED_BLOCKS_MAX = 1024 * 1024, 16
 anyway."""
 
 BEFORE_BYTES, BEHIND_BYTES = 4096, 64
-"""What a room has before and behind what is written to it: for what a body has beside its large pieces."""
+"""What a reserved block has before and behind its memory: for what a body has beside its large pieces."""
+
+
+class ShmReservation:
+    """A block of an outbound segment, for one body whose large pieces are written to `memory`."""
+
+    __slots__ = ("_address", "_end", "memory", "segment", "start")
+
+    def __init__(self, segment: OutboundSegment, start: int, block: memoryview, address: int) -> None:
+        self.segment: OutboundSegment | None = segment
+        """None once the block has been given to the other end."""
+        self.start = start
+        """Where the block is in the segment."""
+        self.memory = block[BEFORE_BYTES:-BEHIND_BYTES]
+        self._end = start + len(block)
+        self._address = address
+        """Where the segment is mapped."""
+
+    def offsets(self, body: Body) -> list[int | None]:
+        """For each piece of a body, where in the segment it is, if it is one of Arrow's buffers and in this block."""
+        import pyarrow as pa
+
+        return [
+            offset
+            if isinstance(piece, pa.Buffer) and self.start <= (offset := piece.address - self._address) < self._end
+            else None
+            for piece in body
+        ]
+
+    def start_of(self, body: Body, size: int, offsets: Sequence[int | None]) -> int | None:
+        """Where a body starts in the segment whose pieces have these offsets, if they agree and it fits into the block:
+        then its other pieces can be written between them."""
+        starts, before = set[int](), 0
+        for piece, offset in zip(body, offsets, strict=True):
+            if offset is not None:
+                starts.add(offset - before)
+            before += len(piece)
+        if len(starts) != 1:
+            return None
+        [start] = starts
+        return start if self.start <= start and start + size <= self._end else None
 
 
 class OutboundSegment:
@@ -53,11 +95,11 @@ class OutboundSegment:
         self._blocks: dict[int, int] = {}
         """The block that each body is in which the reader has, by the body's start."""
         self._address = 0
-        """Where this memory is for this process, once there was a room."""
-        self._rooms: dict[int, tuple[int, weakref.ref[Any]]] = {}
-        """Where blocks end that somebody writes to, by where they start."""
+        """Where this process has mapped it, once something was reserved."""
+        self._reserved: dict[int, weakref.ref[Any]] = {}
+        """Reserved blocks that were not given to the other end, by their starts."""
         self._abandoned: deque[int] = deque()
-        """Those of them that nobody refers to any more. Whoever drops the last reference may be another thread."""
+        """Those of them that nothing refers to any more. Another thread may drop the last reference."""
         self._written_bytes = 0
         self._read_bytes = 0
         self.offer = Offer(os.getpid(), descriptor, SEGMENT_BYTES, token)
@@ -81,13 +123,8 @@ class OutboundSegment:
         os.close(self._descriptor)
         self._descriptor = -1
 
-    def room(self, size: int) -> memoryview | None:
-        """A free block to write so many bytes to, if there is one.
-
-        A body whose large pieces were written there, one behind the other, need not be copied when it is placed. From
-        then on it is the other end's, and nobody here may look at it. A block that nothing was placed in is free again
-        when nothing refers to it.
-        """
+    def reserve(self, size: int) -> ShmReservation | None:
+        """A free block for a body whose large pieces take `size` bytes, if there is one."""
         import numpy as np
 
         whole = BEFORE_BYTES + size + BEHIND_BYTES
@@ -96,20 +133,33 @@ class OutboundSegment:
             return None
         block: Any = np.frombuffer(self._memory, np.uint8, whole, start)
         self._address = self._address or block.ctypes.data - start
-        self._rooms[start] = start + whole, weakref.ref(block, lambda _: self._abandoned.append(start))
-        return memoryview(block)[BEFORE_BYTES : BEFORE_BYTES + size]
+        self._reserved[start] = weakref.ref(block, lambda _: self._abandoned.append(start))
+        return ShmReservation(self, start, memoryview(block), self._address)
 
-    def write(self, body: Body, size: int) -> BodyRef | None:
-        """Write a body to a free block, if there is one; what was written to a room already stays there."""
-        in_room = self._start_in_room(body, size) if self._rooms else None
-        start = self._allocate(size) if in_room is None else in_room
+    def write(self, body: Body, size: int, reservation: Reservation | None = None) -> BodyRef | None:
+        """Give a body to the other end, in the block that was reserved for it or in a free one, if there is one.
+
+        Pieces that are in the reservation, each where it belongs, are not copied.
+        """
+        if isinstance(reservation, ShmReservation) and reservation.segment is self:
+            offsets = reservation.offsets(body)
+            start = reservation.start_of(body, size, offsets)
+            if start is not None:
+                reservation.segment = None
+                del self._reserved[reservation.start]
+                self._blocks[start] = reservation.start
+                return self._fill(start, size, zip(body, offsets, strict=True))
+        start = self._allocate(size)
         if start is None:
             return None
-        if in_room is None:
-            self._blocks[start] = start
+        self._blocks[start] = start
+        return self._fill(start, size, ((piece, None) for piece in body))
+
+    def _fill(self, start: int, size: int, pieces: Iterable[tuple[Buffer, int | None]]) -> BodyRef:
+        """Write those pieces of a body that are not in this memory, at an offset, already."""
         at = start
-        for piece in body:
-            if in_room is None or self._offset_of(piece) < 0:
+        for piece, offset in pieces:
+            if offset is None:
                 self._memory[at : at + len(piece)] = piece
             at += len(piece)
         self._written_bytes += size
@@ -118,37 +168,9 @@ class OutboundSegment:
     def _allocate(self, size: int) -> int | None:
         while self._abandoned:
             abandoned = self._abandoned.popleft()
-            del self._rooms[abandoned]
+            del self._reserved[abandoned]
             self._allocator.free(abandoned)
         return self._allocator.allocate(size)
-
-    def _start_in_room(self, body: Body, size: int) -> int | None:
-        """Where a body starts whose large pieces are in a room, each where it belongs; the room is its block then."""
-        start = self._start_by_pieces(body)
-        if start is None:
-            return None
-        for room, (end, _) in self._rooms.items():
-            if room <= start and start + size <= end:
-                del self._rooms[room]
-                self._blocks[start] = room
-                return start
-        return None
-
-    def _start_by_pieces(self, body: Body) -> int | None:
-        """Where a body starts according to those of its pieces that are in this memory, if they agree: then all others
-        can be written between them."""
-        starts, before = set[int](), 0
-        for piece in body:
-            at = self._offset_of(piece)
-            if at >= 0:
-                starts.add(at - before)
-            before += len(piece)
-        return starts.pop() if len(starts) == 1 else None
-
-    def _offset_of(self, piece: Buffer) -> int:
-        """Where a piece that knows its address is in this memory; -1 if it is not, or knows none."""
-        at = getattr(piece, "address", 0) - self._address
-        return at if 0 <= at < SEGMENT_BYTES else -1
 
     def take_back(self, returned: Returned) -> None:
         """The other end has read so far, and needs these blocks no more."""
@@ -165,7 +187,7 @@ class OutboundSegment:
         """Unmap it. The other end keeps its own mapping for as long as it refers to it."""
         if self._descriptor >= 0:
             self.close_descriptor()
-        with contextlib.suppress(BufferError):  # a room still refers to it, and unmaps it in the end
+        with contextlib.suppress(BufferError):  # a reservation still refers to it, and unmaps it in the end
             self._memory.close()
 
 

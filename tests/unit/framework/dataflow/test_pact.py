@@ -5,7 +5,7 @@ from __future__ import annotations
 from framework.dataflow.pact import Broadcast, Deal, Exchange, Fixed, Pact, Pipeline
 from framework.membership.members import Members, WorkerId
 from framework.progress.order import Time
-from framework.wire.container import Container
+from framework.wire.container import Container, Reservation
 
 MEMBERS = Members(3, (WorkerId(2), WorkerId(5), WorkerId(9)))
 
@@ -28,10 +28,10 @@ class Edge:
     def deliver(self, time: Time, container: Container) -> None:
         self.moved.append((self.worker, time, container))
 
-    def room(self, peer: WorkerId, size: int) -> memoryview | None:
+    def reserve(self, peer: WorkerId, size: int) -> None:
         return None
 
-    def send(self, peer: WorkerId, time: Time, container: Container) -> None:
+    def send(self, peer: WorkerId, time: Time, container: Container, reservation: Reservation | None = None) -> None:
         assert peer != self.worker
         self.moved.append((peer, time, container))
 

@@ -23,7 +23,8 @@ from framework.net.shm.segment import InboundSegment, OutboundSegment
 from framework.net.tcp_link import OUTBOUND_BYTES_MAX
 from framework.wire import shm_messages
 from framework.wire.body import Body
-from framework.wire.framing import FrameReader, frame
+from framework.wire.container import Reservation
+from framework.wire.framing import FRAME_BYTES_MAX, FrameReader, frame
 from framework.wire.messages import Data, Goodbye, Lost, Message, decode, encode_whole
 from framework.wire.shm_messages import Answer, BodyRef, Offer, Returned, ShmMessage
 
@@ -72,9 +73,9 @@ def link() -> Iterator[tuple[Endpoint, Far]]:
     endpoint.close()
 
 
-def send(endpoint: Endpoint, *containers: object) -> None:
+def send(endpoint: Endpoint, *containers: object, reservation: Reservation | None = None) -> None:
     for container in containers:
-        endpoint.send(PEER, Data(0, 0, container))  # type: ignore[arg-type]
+        endpoint.send(PEER, Data(0, 0, container), reservation=reservation)  # type: ignore[arg-type]
     endpoint.flush()
 
 
@@ -171,39 +172,41 @@ def test_without_room_bodies_go_through_the_socket(link: tuple[Endpoint, Far], m
     assert far.hear(1) == [first]
 
 
-def in_room(endpoint: Endpoint, *columns: np.ndarray[Any, Any], apart: int = 0) -> pa.RecordBatch:
-    """A batch of numbers that were written to a room, so many bytes apart."""
-    room = endpoint.room(PEER, sum(column.nbytes + apart for column in columns))
-    assert room is not None
-    buffer, at, arrays = pa.py_buffer(room), 0, []
+def reserved(endpoint: Endpoint, *columns: np.ndarray[Any, Any], apart: int = 0) -> tuple[pa.RecordBatch, Reservation]:
+    """A batch of numbers that were written to a reservation, with this number of bytes between columns."""
+    reservation = endpoint.reserve(PEER, sum(column.nbytes + apart for column in columns))
+    assert reservation is not None
+    buffer, at, arrays = pa.py_buffer(reservation.memory), 0, []
     for column in columns:
-        room[at : at + column.nbytes] = column.tobytes()
+        reservation.memory[at : at + column.nbytes] = column.tobytes()
         arrays.append(pa.Array.from_buffers(pa.int64(), len(column), [None, buffer.slice(at, column.nbytes)]))
         at += column.nbytes + apart
-    return pa.record_batch(arrays, [f"n{number}" for number in range(len(arrays))])
+    return pa.record_batch(arrays, [f"n{number}" for number in range(len(arrays))]), reservation
 
 
-def test_what_was_written_to_a_room_stays_there(link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_written_to_a_reservation_is_not_copied(
+    link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch
+) -> None:
     endpoint, far = link
     inbound = accepted(endpoint, far)
     numbers = np.arange(50_000)
-    sent = in_room(endpoint, numbers, numbers * 3)
+    sent, reservation = reserved(endpoint, numbers, numbers * 3)
     written = pa.py_buffer(sent["n0"].buffers()[1]).address
     monkeypatch.setattr(BlockAllocator, "allocate", lambda blocks, size: pytest.fail("nothing else is needed"))
-    send(endpoint, sent)
+    send(endpoint, sent, reservation=reservation)
     [reference] = far.hear(1)
     assert far.received_bytes < 200
     assert isinstance(reference, BodyRef)
     assert decode(inbound.view(reference)) == Data(0, 0, sent)
     # The same bytes, seen from both ends.
-    room = memoryview((ctypes.c_char * 8).from_address(written)).cast("B")
-    room[:] = (7).to_bytes(8, "little")
+    first = memoryview((ctypes.c_char * 8).from_address(written)).cast("B")
+    first[:] = (7).to_bytes(8, "little")
     message = decode(inbound.view(reference))
     assert isinstance(message, Data)
     assert message.container["n0"][0].as_py() == 7  # type: ignore[index]
 
 
-def test_a_room_is_free_again_when_its_body_was_returned_or_when_nothing_was_sent(
+def test_a_reserved_block_is_free_again_when_its_body_was_returned_or_nothing_was_sent(
     link: tuple[Endpoint, Far], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segment, "SEGMENT_BYTES", 32 * 1024 * 1024)
@@ -211,10 +214,10 @@ def test_a_room_is_free_again_when_its_body_was_returned_or_when_nothing_was_sen
     inbound = accepted(endpoint, far)
     numbers, total = np.arange(400_000), 0
     for number in range(40):  # several times the segment
-        batch = in_room(endpoint, numbers)
+        batch, reservation = reserved(endpoint, numbers)
         if number % 2:
             continue
-        send(endpoint, batch)
+        send(endpoint, batch, reservation=reservation)
         [reference] = far.hear(1)
         assert isinstance(reference, BodyRef)
         assert decode(inbound.view(reference)) == Data(0, 0, batch)
@@ -225,47 +228,95 @@ def test_a_room_is_free_again_when_its_body_was_returned_or_when_nothing_was_sen
     assert 40 * numbers.nbytes > 3 * segment.SEGMENT_BYTES
 
 
+def test_a_reservation_that_is_not_sent_is_released_with_the_last_reference_to_its_memory(
+    link: tuple[Endpoint, Far],
+) -> None:
+    endpoint, far = link
+    accepted(endpoint, far)
+    size = segment.SEGMENT_BYTES // 2 + 1
+    reservation = endpoint.reserve(PEER, size)
+    assert reservation is not None
+    assert endpoint.reserve(PEER, size) is None
+    memory = reservation.memory
+    del reservation
+    assert endpoint.reserve(PEER, size) is None
+    del memory
+    assert endpoint.reserve(PEER, size) is not None
+
+
+def test_a_reservation_is_for_one_body(link: tuple[Endpoint, Far]) -> None:
+    """A container that is too large for a frame is cut in halves; what goes behind the first would be written over the
+    begin of the second."""
+    endpoint, far = link
+    inbound = accepted(endpoint, far)
+    numbers = np.arange(FRAME_BYTES_MAX // 8)
+    sent, reservation = reserved(endpoint, numbers)
+    send(endpoint, sent, reservation=reservation)
+    halves = []
+    for reference in far.hear(2):
+        assert isinstance(reference, BodyRef)
+        message = decode(inbound.view(reference))
+        assert isinstance(message, Data)
+        halves.append(message.container)
+    assert pa.concat_batches(halves) == pa.record_batch({"n0": numbers})
+
+
+def test_a_reservation_of_another_link_is_copied_from(link: tuple[Endpoint, Far]) -> None:
+    endpoint, far = link
+    inbound = accepted(endpoint, far)
+    sent, _ = reserved(endpoint, np.arange(30_000))
+    other = OutboundSegment.open()
+    assert other is not None
+    send(endpoint, sent, reservation=other.reserve(sent.nbytes))
+    [reference] = far.hear(1)
+    assert isinstance(reference, BodyRef)
+    assert decode(inbound.view(reference)) == Data(0, 0, sent)
+    other.close()
+
+
 @pytest.mark.parametrize("what", ["apart", "in another order", "a slice", "sent twice"])
-def test_what_does_not_lie_in_a_room_as_on_the_wire_is_copied(link: tuple[Endpoint, Far], what: str) -> None:
+def test_what_does_not_lie_in_a_reservation_as_on_the_wire_is_copied(link: tuple[Endpoint, Far], what: str) -> None:
     endpoint, far = link
     inbound = accepted(endpoint, far)
     numbers = np.arange(30_000)
-    sent = in_room(endpoint, numbers, numbers * 3, numbers * 5, apart=64 if what == "apart" else 0)
+    sent, reservation = reserved(endpoint, numbers, numbers * 3, numbers * 5, apart=64 if what == "apart" else 0)
     match what:
         case "in another order":
             sent = sent.select(["n0", "n2", "n1"])
         case "a slice":
             sent = sent.slice(10)
         case "sent twice":
-            send(endpoint, sent)
+            send(endpoint, sent, reservation=reservation)
             far.hear(1)
     expected = pa.RecordBatch.from_pydict({name: sent[name].to_pylist() for name in sent.schema.names})
-    send(endpoint, sent)
+    send(endpoint, sent, reservation=reservation)
     [reference] = far.hear(1)
     assert isinstance(reference, BodyRef)
     assert decode(inbound.view(reference)) == Data(0, 0, expected)
     assert sent == expected, "nothing was written over"
 
 
-def test_what_lies_elsewhere_is_copied_between_what_lies_in_a_room(link: tuple[Endpoint, Far]) -> None:
+def test_what_lies_elsewhere_is_copied_between_what_lies_in_a_reservation(link: tuple[Endpoint, Far]) -> None:
     endpoint, far = link
     inbound = accepted(endpoint, far)
     numbers = np.arange(30_000)
-    sent = in_room(endpoint, numbers, numbers * 3, numbers * 5).set_column(1, "n1", pa.array(numbers * 7))
-    send(endpoint, sent)
+    sent, reservation = reserved(endpoint, numbers, numbers * 3, numbers * 5)
+    sent = sent.set_column(1, "n1", pa.array(numbers * 7))
+    send(endpoint, sent, reservation=reservation)
     [reference] = far.hear(1)
     assert isinstance(reference, BodyRef)
     assert decode(inbound.view(reference)) == Data(0, 0, sent)
 
 
-def test_a_body_with_more_before_its_pieces_than_a_room_has_is_copied(link: tuple[Endpoint, Far]) -> None:
+def test_a_body_with_more_before_its_pieces_than_a_reservation_has_is_copied(link: tuple[Endpoint, Far]) -> None:
     """Or it would be written over the end of another."""
     endpoint, far = link
     inbound = accepted(endpoint, far)
-    before = in_room(endpoint, np.arange(30_000))
-    wide = in_room(endpoint, *(np.arange(1_000) + number for number in range(100)))
+    before, first_reservation = reserved(endpoint, np.arange(30_000))
+    wide, reservation = reserved(endpoint, *(np.arange(1_000) + number for number in range(100)))
     assert len(wide.schema.serialize()) > segment.BEFORE_BYTES
-    send(endpoint, wide, before)
+    send(endpoint, wide, reservation=reservation)
+    send(endpoint, before, reservation=first_reservation)
     first, second = far.hear(2)
     assert isinstance(first, BodyRef)
     assert isinstance(second, BodyRef)
@@ -275,18 +326,18 @@ def test_a_body_with_more_before_its_pieces_than_a_room_has_is_copied(link: tupl
     assert told.container["n0"].to_pylist() == list(range(30_000))  # type: ignore[index]
 
 
-def test_there_is_no_room_for_what_would_not_be_shared(link: tuple[Endpoint, Far]) -> None:
+def test_nothing_is_reserved_for_what_would_not_be_shared(link: tuple[Endpoint, Far]) -> None:
     endpoint, far = link
-    assert endpoint.room(PEER, SHARED_BYTES_MIN) is None, "before a segment is mapped"
+    assert endpoint.reserve(PEER, SHARED_BYTES_MIN) is None, "before a segment is mapped"
     accepted(endpoint, far)
-    assert endpoint.room(PEER, SHARED_BYTES_MIN - 1) is None
-    assert endpoint.room(PEER, segment.SEGMENT_BYTES) is None
-    assert endpoint.room(WorkerId(7), SHARED_BYTES_MIN) is None
-    room = endpoint.room(PEER, SHARED_BYTES_MIN)
-    assert room is not None
+    assert endpoint.reserve(PEER, SHARED_BYTES_MIN - 1) is None
+    assert endpoint.reserve(PEER, segment.SEGMENT_BYTES) is None
+    assert endpoint.reserve(WorkerId(7), SHARED_BYTES_MIN) is None
+    reservation = endpoint.reserve(PEER, SHARED_BYTES_MIN)
+    assert reservation is not None
     endpoint.close()
-    room[:4] = b"late"  # which is still there
-    assert endpoint.room(PEER, SHARED_BYTES_MIN) is None
+    reservation.memory[:4] = b"late"  # which is still there
+    assert endpoint.reserve(PEER, SHARED_BYTES_MIN) is None
 
 
 def test_a_peer_congests_by_what_it_has_not_read_and_not_by_what_it_keeps(link: tuple[Endpoint, Far]) -> None:
