@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from hailer import Job, JobOnSpark, SparkOptions, open_session
-from operators.control.outcome import Outcome
+from operators.control.job_messages import Outcome
 
 HERE = Path(__file__).parent
 ALICE = HERE / "data" / "alice.txt"

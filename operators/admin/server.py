@@ -1,8 +1,8 @@
 """The admin endpoint of a job: JSON over HTTP, on the loopback interface, for who holds the job's token.
 
 `GET /NAME?key=value` asks and `POST /NAME` with a JSON object does; both answer with a JSON object, and errors are
-`{"error": "what is wrong and what to do"}`. What can be asked is the job service's to say
-(`operators.control.job_service`).
+`{"error": "what is wrong and what to do"}`. What can be asked is not said here
+(`operators.control.admin_routes`).
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from framework.errors import UserError, WorldError
+from operators.admin.json_codec import to_json
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
 IDLE_S_MAX = 30.0
 """A connection on which so long nothing comes is closed."""
 CONNECTIONS_MAX = 32
 
-Request = Callable[[Mapping[str, Any]], Any]
+Handler = Callable[[Mapping[str, Any]], Any]
+"""Takes the arguments of a request, and returns a dataclass, or what JSON has."""
 
 
 class AdminServer:
     """Serves requests until it is closed."""
 
     def __init__(
-        self, token: str, *, reads: Mapping[str, Request], actions: Mapping[str, Request], host: str = "127.0.0.1"
+        self, token: str, *, reads: Mapping[str, Handler], actions: Mapping[str, Handler], host: str = "127.0.0.1"
     ) -> None:
         self._server = _Server((host, 0), token, {"GET": reads, "POST": actions})
         self.host = host
@@ -50,7 +52,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 64
 
-    def __init__(self, address: tuple[str, int], token: str, methods: Mapping[str, Mapping[str, Request]]) -> None:
+    def __init__(self, address: tuple[str, int], token: str, methods: Mapping[str, Mapping[str, Handler]]) -> None:
         self.token = token
         self.methods = methods
         self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
@@ -157,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def _reply(self, status: HTTPStatus, answer: Any) -> None:
-        content = json.dumps(answer).encode()
+        content = json.dumps(to_json(answer)).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))

@@ -14,6 +14,8 @@ from framework.errors import ConfigError
 from framework.suggest import hint
 from operators.admin.client import JobClient
 from operators.admin.errors import JobUnreachable
+from operators.admin.json_codec import from_json
+from operators.broker.address import BrokerAddress
 from operators.broker.client import BrokerClient
 
 OPEN_S = 120.0
@@ -48,17 +50,16 @@ def find_endpoint(directory: Path, job: str | None = None) -> JobEndpoint:
     while True:
         client = JobClient.of(directory, job)  # again each time: it may have ended meanwhile
         try:
-            told = client.get("portal")
+            address = from_json(BrokerAddress, client.get("broker"))
             break
         except JobUnreachable:
             if time.monotonic() > deadline_s:
                 raise
             time.sleep(POLL_S)
-    gate = BrokerClient((told["host"], told["port"]), bytes.fromhex(told["secret"]))
-    inputs = {name: None if text is None else _schema(text) for name, text in told["inputs"].items()}
-    return JobEndpoint(
-        client.name, told["run"], gate, inputs, {name: _schema(text) for name, text in told["outputs"].items()}
-    )
+    gate = BrokerClient((address.host, address.port), bytes.fromhex(address.secret))
+    inputs = {name: None if text is None else _schema(text) for name, text in address.inputs.items()}
+    outputs = {name: _schema(text) for name, text in address.outputs.items()}
+    return JobEndpoint(client.name, address.run, gate, inputs, outputs)
 
 
 def _choose(kind: str, name: str | None, known: Mapping[str, object], job: str) -> str:

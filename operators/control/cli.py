@@ -14,10 +14,12 @@ from typing import Any
 from framework.errors import HailerError
 from operators.admin.client import JobClient
 from operators.admin.errors import BadRequest, JobUnreachable
+from operators.admin.json_codec import from_json
 from operators.admin.run_directory import running_jobs
 from operators.control.cli_parser import Parser
 from operators.control.doctor import examine
 from operators.control.job_control import JobControl
+from operators.control.job_messages import Explanation, JobStatus, PlanStatus, ProposedPlan, ScaleAnswer, ScaleState
 from operators.control.job_service import STRATEGIES
 from operators.control.render import (
     change_line,
@@ -28,8 +30,8 @@ from operators.control.render import (
     status_page,
     summary_line,
 )
+from operators.control.worker_messages import PlanState
 from operators.job.job_file import JobFileError, load_job
-from routing.migration.plan import Plan
 
 WATCH_S = 1.0
 POLL_S = 0.1
@@ -74,7 +76,7 @@ def status(flags: Namespace) -> int:
             if flags.watch and client.name not in [job.name for job in running_jobs(Path.cwd())]:
                 return 0  # it has ended while we watched
             raise
-        page = json.dumps(answer) if flags.json else status_page(answer)
+        page = json.dumps(answer) if flags.json else status_page(from_json(JobStatus, answer))
         if flags.watch and not flags.json and sys.stdout.isatty():
             page = f"{CLEAR}{page}"
         print(page, flush=True)
@@ -87,7 +89,7 @@ def explain(flags: Namespace) -> int:
     """Print what holds a frontier back."""
     asked = {} if flags.operator is None else {"operator": flags.operator}
     answer = JobClient.of(Path.cwd(), flags.job).get("explain", **asked)
-    print(json.dumps(answer) if flags.json else explain_page(answer))
+    print(json.dumps(answer) if flags.json else explain_page(from_json(Explanation, answer)))
     return 0
 
 
@@ -114,22 +116,23 @@ def rebalance(flags: Namespace) -> int:
 
 def cancel(flags: Namespace) -> int:
     """End the plan that is under way."""
-    print(plan_line(JobClient.of(Path.cwd(), flags.job).post("cancel", {})))
+    print(plan_line(from_json(PlanState, JobClient.of(Path.cwd(), flags.job).post("cancel", {}))))
     return 0
 
 
 def scale(flags: Namespace) -> int:
     """Change the number of processes."""
     client = JobClient.of(Path.cwd(), flags.job)
-    answer = client.post("scale", {"processes": flags.processes, "dry_run": flags.dry_run})
-    if not answer["begun"]:
+    asked = {"processes": flags.processes, "dry_run": flags.dry_run}
+    answer = from_json(ScaleAnswer, client.post("scale", asked))
+    if not answer.begun:
         print(change_line(answer))
         return 0
     return _see_through(client)
 
 
 def leave(flags: Namespace) -> int:
-    """Let a worker go."""
+    """Let a worker leave."""
     client = JobClient.of(Path.cwd(), flags.job)
     client.post("leave", {"worker": flags.worker})
     return _see_through(client)
@@ -156,18 +159,18 @@ def _carry_out(flags: Namespace, action: str, arguments: dict[str, Any]) -> int:
     """Have a plan made and, unless it is only to be shown, wait for its end. Ctrl-C ends it after the current step."""
     client = JobClient.of(Path.cwd(), flags.job)
     options = {"strategy": flags.strategy, "gap_s": flags.gap, "dry_run": flags.dry_run}
-    answer = client.post(action, {**arguments, **options})
+    proposed = from_json(ProposedPlan, client.post(action, {**arguments, **options}))
     if flags.dry_run:
-        print(Plan.from_dict({"steps": answer["steps"]}) if answer["bins"] else "nothing to move")
+        print(proposed.plan if proposed.plan.bins else "nothing to move")
         return 0
-    if "plan" not in answer:
+    if proposed.number is None:
         print("nothing to move: every bin is where it should be")
         return 0
     shown = ""
     while True:
         try:
-            state = client.get("plan")
-            if state["finished"]:
+            state = from_json(PlanStatus, client.get("plan"))
+            if state.finished:
                 break
             shown = _show_line(plan_line(state), shown)
             time.sleep(POLL_S)
@@ -176,18 +179,18 @@ def _carry_out(flags: Namespace, action: str, arguments: dict[str, Any]) -> int:
             client.post("cancel", {})
     _show_line("", shown)
     print(summary_line(state))
-    return 1 if state["failure"] or state["cancelled"] else 0
+    return 1 if state.failure or state.cancelled else 0
 
 
 def _see_through(client: JobClient) -> int:
     """Show how processes join and leave until they have. It goes on by itself if nobody watches."""
     told, line = 0, ""
     while True:
-        state = client.get("scale")
-        for event in state["log"][told:]:
+        state = from_json(ScaleState, client.get("scale"))
+        for event in state.log[told:]:
             print(f"{ERASE * bool(line)}{event}", flush=True)
-        told = len(state["log"])
-        if state["finished"]:
+        told = len(state.log)
+        if state.finished:
             break
         line = _show_line(scale_line(state), line)
         try:
@@ -197,7 +200,7 @@ def _see_through(client: JobClient) -> int:
             raise
     _show_line("", line)
     print(scale_summary(state))
-    return 1 if state["failure"] else 0
+    return 1 if state.failure else 0
 
 
 def _show_line(line: str, shown: str) -> str:

@@ -1,11 +1,9 @@
-"""Carries plans out on the worker that sends a job's commands: looks at its operators, and sends what is due.
+"""Drives plans on the worker that sends a job's commands: shows them the operators, and sends the steps that are due.
 
-`PlanExecution` decides; this tells it what there is to see, every few milliseconds while a plan runs.
+`RunningPlan` decides; it is shown the operators every few milliseconds.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from framework.errors import UserError
 from framework.progress.explain import scopes_of
@@ -13,12 +11,14 @@ from framework.progress.location import Source
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
 from operators.admin.errors import BadRequest
-from operators.control.plan_execution import PlanExecution, Seen
+from operators.control.operator_view import BinnedOperatorView
+from operators.control.running_plan import RunningPlan
+from operators.control.worker_messages import PlanState
 from operators.job.flow import Flow
 from routing.migration.plan import Plan
 from routing.registry import BinnedOperator, commanded_on
 
-LOOK_S = 0.005
+POLL_S = 0.005
 
 
 class PlanDriver:
@@ -27,47 +27,34 @@ class PlanDriver:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._worker = flow.worker
-        self._execution: PlanExecution | None = None
-        self._number = -1
-        self._tick = self._worker.activator(self._look)
+        self._plan: RunningPlan | None = None
+        """The last one."""
+        self._tick = self._worker.activator(self._poll)
 
     def start(self, plan: Plan, gap_s: float) -> int:
         """Begin with a plan; return its number."""
-        if self._execution is not None and not self._execution.finished:
+        last = self._plan
+        if last is not None and not last.finished:
             raise BadRequest(
-                f"plan {self._number} is under way ({self._execution.report().progress}); wait for it, or end it with "
+                f"plan {last.number} is under way ({last.runner.progress()}); wait for it, or end it with "
                 f"`hailer cancel`"
             )
         self._check(plan)
-        self._execution = PlanExecution(plan, self._worker.events.clock(), gap_s)
-        self._number += 1
-        self._look()
-        return self._number
+        number = 0 if last is None else last.number + 1
+        self._plan = RunningPlan(number, plan, self._worker.events.clock(), gap_s)
+        self._poll()
+        return number
 
-    def cancel(self) -> dict[str, Any]:
+    def cancel(self) -> PlanState:
         """Send no more steps."""
-        if self._execution is None or self._execution.finished:
+        if self._plan is None or self._plan.finished:
             raise BadRequest("no plan is under way")
-        self._execution.cancel()
-        return self.state() or {}
+        self._plan.cancel()
+        return self._plan.state()
 
-    def state(self) -> dict[str, Any] | None:
-        """How the last plan is doing, in JSON's terms."""
-        if self._execution is None:
-            return None
-        report = self._execution.report()
-        return {
-            "plan": self._number,
-            "finished": report.finished,
-            "failure": report.failure,
-            "duration_s": report.duration_s,
-            "stall_s_max": report.stall_s_max,
-            "cancelled": report.progress.cancelled,
-            "steps_done": report.progress.steps_done,
-            "steps": report.progress.steps,
-            "bins_moved": report.progress.bins_moved,
-            "bins": report.progress.bins,
-        }
+    def state(self) -> PlanState | None:
+        """How the last plan is doing."""
+        return self._plan.state() if self._plan is not None else None
 
     def _check(self, plan: Plan) -> None:
         """Refuse what the operators would refuse, before anything is sent."""
@@ -91,18 +78,18 @@ class PlanDriver:
             listed = ", ".join(map(str, sorted(members)))
             raise BadRequest(f"there is no worker {min(strangers)}; there are {listed}")
 
-    def _look(self) -> None:
-        execution = self._execution
-        if execution is None or execution.finished:
+    def _poll(self) -> None:
+        plan = self._plan
+        if plan is None or plan.finished:
             return
-        step = execution.look(self._worker.events.clock(), fed_at(self._flow), seen_on(self._worker))
+        step = plan.observe(self._worker.events.clock(), fed_at(self._flow), views_on(self._worker))
         if step is not None:
             try:
                 self._flow.command(*step.moves)
             except UserError as error:
-                execution.abandon(str(error))
-        if not execution.finished:
-            self._tick.activate_after(LOOK_S)
+                plan.abandon(str(error))
+        if not plan.finished:
+            self._tick.activate_after(POLL_S)
 
 
 def fed_at(flow: Flow) -> int | None:
@@ -113,10 +100,10 @@ def fed_at(flow: Flow) -> int | None:
         return None
 
 
-def seen_on(worker: Worker) -> dict[str, Seen]:
+def views_on(worker: Worker) -> dict[str, BinnedOperatorView]:
     """The operators on bins that commands move, by their paths, as this worker sees them."""
     return {
-        operator.path: Seen(
+        operator.path: BinnedOperatorView(
             operator.table.owners_at(EPOCH_MAX),
             operator.table.owners,
             operator.table.since,

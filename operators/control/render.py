@@ -1,113 +1,132 @@
-"""What the `hailer` command prints: from the JSON that a job answers with, to text."""
+"""What the `hailer` command prints: from what a job answers, to text."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from operators.control.times import from_json, show
+from operators.control.job_messages import (
+    Explanation,
+    JobStatus,
+    OperatorRow,
+    PlanStatus,
+    ScaleAnswer,
+    ScaleState,
+    WorkerRow,
+    WorkersBlocker,
+)
+from operators.control.worker_messages import BinTable, BlockerState, Frontier, PlanState
 
 NAME_MAX = 32
 VIA_MAX = 12
 """How many operators of a way are named."""
 
 
-def status_page(status: dict[str, Any]) -> str:
+def status_page(status: JobStatus) -> str:
     """Workers, operators, bins and the plan of a job."""
-    workers = status["workers"]
-    processes = len({worker["process"] for worker in workers})
+    workers = status.workers
+    processes = len({worker.process for worker in workers})
     head = (
-        f"{status['job']}   {_number(processes, 'process', 'processes')}, {_number(len(workers), 'worker')}   "
-        f"running for {duration(status['running_s'])}   {_how_far(status['frontier'])}"
+        f"{status.job}   {_number(processes, 'process', 'processes')}, {_number(len(workers), 'worker')}   "
+        f"running for {duration(status.running_s)}   {_how_far(status.frontier)}"
     )
     parts = [head, _workers(workers)]
-    if status["operators"]:
-        parts.append(_operators(status["operators"]))
-    if status["bins"]:
-        parts.append(_bins(status["bins"]))
-    if status["plan"] is not None:
-        parts.append(plan_line(status["plan"]))
-    if status["scale"] is not None and not status["scale"]["finished"]:
-        parts.append(scale_line(status["scale"]))
-    silent = [worker["silent"] for worker in workers if worker["silent"]]
+    if status.operators:
+        parts.append(_operators(status.operators))
+    if status.bins:
+        parts.append(_bins(status.bins))
+    if status.plan is not None:
+        parts.append(plan_line(status.plan))
+    if status.scale is not None and not status.scale.finished:
+        parts.append(scale_line(status.scale))
+    silent = [worker.silent for worker in workers if worker.silent]
     if silent:
         parts.append("\n".join(silent))
     return "\n\n".join(parts)
 
 
-def explain_page(answer: dict[str, Any]) -> str:
+def explain_page(answer: Explanation) -> str:
     """What holds a frontier back."""
-    name = f"{answer['name']!r} ({answer['path']})"
-    silent = list(answer["silent"].values())
-    if not answer["frontier"]:
+    name = f"{answer.name!r} ({answer.path})"
+    silent = list(answer.silent.values())
+    if not answer.frontier:
         return "\n".join([f"{name} is complete: nothing can come to it any more", *silent])
-    lines = [f"{name} waits at {_times(answer['frontier'])}"]
-    if answer["under_way"]:
+    lines = [f"{name} waits at {_times(answer.frontier)}"]
+    if answer.under_way:
         lines.append(
             "none that answered holds what it waits for, so it is with a worker that did not answer, or on its way"
             if silent
             else "no worker holds what it waits for: it is on its way, or the job moves on while it is asked"
         )
-        lines += [line for blocker in answer["under_way"] for line in _blocker(blocker, "")]
+        lines += [line for blocker in answer.under_way for line in _blocker(blocker)]
     else:
-        lines += [line for blocker in answer["held"] for line in _blocker(blocker, f"worker {blocker['worker']} ")]
+        lines += [line for blocker in answer.held for line in _blocker(blocker)]
     return "\n".join([*lines, *silent])
 
 
-def plan_line(plan: dict[str, Any]) -> str:
+def plan_line(plan: PlanState) -> str:
     """How a plan is doing."""
-    how = f"{plan['steps_done']} of {plan['steps']} steps, {plan['bins_moved']} of {plan['bins']} bins"
-    if plan["failure"]:
-        return f"plan {plan['plan']} failed after {how}: {plan['failure']}"
-    if not plan["finished"]:
-        return f"plan {plan['plan']}: {how}{', ending' * plan['cancelled']}, {duration(plan['duration_s'])}"
-    return f"plan {plan['plan']} {'was cancelled after' if plan['cancelled'] else 'is complete:'} {how}"
+    how = f"{plan.steps_done} of {plan.steps} steps, {plan.bins_moved} of {plan.bins} bins"
+    if plan.failure:
+        return f"plan {plan.plan} failed after {how}: {plan.failure}"
+    if not plan.finished:
+        return f"plan {plan.plan}: {how}{', ending' * plan.cancelled}, {duration(plan.duration_s)}"
+    return f"plan {plan.plan} {'was cancelled after' if plan.cancelled else 'is complete:'} {how}"
 
 
-def summary_line(plan: dict[str, Any]) -> str:
+def summary_line(plan: PlanStatus) -> str:
     """What a plan did."""
     parts = [
-        f"moved {_number(plan['bins_moved'], 'bin')}",
-        f"{size(plan['state_bytes'])}",
-        f"in {duration(plan['duration_s'])}",
-        f"longest stall {duration(plan['stall_s_max'])}",
+        f"moved {_number(plan.bins_moved, 'bin')}",
+        f"{size(plan.state_bytes)}",
+        f"in {duration(plan.duration_s)}",
+        f"longest stall {duration(plan.stall_s_max)}",
     ]
-    if plan["failure"]:
-        return f"failed: {plan['failure']}; {', '.join(parts)}"
-    left = plan["bins"] - plan["bins_moved"]
+    if plan.failure:
+        return f"failed: {plan.failure}; {', '.join(parts)}"
+    left = plan.bins - plan.bins_moved
     return ", ".join(parts) + (f"; cancelled, {_number(left, 'bin')} stayed" if left else "")
 
 
-def scale_line(scale: dict[str, Any]) -> str:
+def scale_line(scale: ScaleState) -> str:
     """How a change of processes is doing."""
-    return f"{scale['goal']}: {_number(scale['bins_moved'], 'bin')} moved, {scale['waits_for']}"
+    return f"{scale.goal}: {_number(scale.bins_moved, 'bin')} moved, {scale.waits_for}"
 
 
-def scale_summary(scale: dict[str, Any]) -> str:
+def scale_summary(scale: ScaleState) -> str:
     """What a change of processes did."""
     parts = [
-        f"{_number(len(scale[what]), 'process', 'processes')} {what} ({', '.join(map(str, scale[what]))})"
-        for what in ("joined", "left")
-        if scale[what]
+        f"{_number(len(processes), 'process', 'processes')} {what} ({', '.join(map(str, processes))})"
+        for what, processes in (("joined", scale.joined), ("left", scale.left))
+        if processes
     ] or ["no process joined or left"]
     parts += [
-        f"moved {_number(scale['bins_moved'], 'bin')}",
-        size(scale["state_bytes"]),
-        f"in {duration(scale['duration_s'])}",
-        f"longest stall {duration(scale['stall_s_max'])}",
+        f"moved {_number(scale.bins_moved, 'bin')}",
+        size(scale.state_bytes),
+        f"in {duration(scale.duration_s)}",
+        f"longest stall {duration(scale.stall_s_max)}",
     ]
-    return (f"failed: {scale['failure']}\n" if scale["failure"] else "") + ", ".join(parts)
+    return (f"failed: {scale.failure}\n" if scale.failure else "") + ", ".join(parts)
 
 
-def change_line(answer: dict[str, Any]) -> str:
+def change_line(answer: ScaleAnswer) -> str:
     """What a change of processes would do."""
-    if answer["joins"]:
-        return f"{_number(answer['joins'], 'process', 'processes')} would join"
-    if answer["leaves"]:
-        listed = ", ".join(map(str, answer["leaves"]))
-        return f"{_number(len(answer['leaves']), 'process', 'processes')} would leave: {listed}"
+    if answer.joins:
+        return f"{_number(answer.joins, 'process', 'processes')} would join"
+    if answer.leaves:
+        listed = ", ".join(map(str, answer.leaves))
+        return f"{_number(len(answer.leaves), 'process', 'processes')} would leave: {listed}"
     return "nothing to do: there are as many processes"
+
+
+def show_times(frontier: Frontier) -> str:
+    """The least times that may still come.
+
+    >>> from framework.progress.order import Product
+    >>> show_times((41,)), show_times((Product(0, 5), Product(1, 0))), show_times(())
+    ('41', '(0, 5) (1, 0)', 'done')
+    """
+    return " ".join(map(repr, frontier)) or "done"
 
 
 def table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -155,53 +174,54 @@ def size(count: int) -> str:
     return f"{amount:.1f} GiB"
 
 
-def _how_far(frontier: list[Any]) -> str:
-    return f"complete before epoch {show(frontier)}" if frontier else "complete"
+def _how_far(frontier: Frontier) -> str:
+    return f"complete before epoch {show_times(frontier)}" if frontier else "complete"
 
 
-def _times(frontier: list[Any]) -> str:
-    return ("epoch " if all(isinstance(time, int) for time in frontier) else "") + show(frontier)
+def _times(frontier: Frontier) -> str:
+    return ("epoch " if all(isinstance(time, int) for time in frontier) else "") + show_times(frontier)
 
 
-def _workers(workers: list[dict[str, Any]]) -> str:
+def _workers(workers: Sequence[WorkerRow]) -> str:
     rows = [["worker", "process", "pid", "state", "epoch", "bins", "keys", ""]]
     for worker in workers:
-        note = "no answer" if worker["silent"] else "waits for a slow peer" if worker["congested"] else ""
-        epoch = "?" if worker["frontier"] is None else show(worker["frontier"])
-        bins, keys = (f"{worker[key]:,}" if worker["frontier"] is not None else "?" for key in ("bins", "keys"))
-        who = [str(worker[key]) for key in ("worker", "process", "pid", "state")]
+        note = "no answer" if worker.silent else "waits for a slow peer" if worker.congested else ""
+        epoch = "?" if worker.frontier is None else show_times(worker.frontier)
+        bins, keys = (f"{count:,}" if worker.frontier is not None else "?" for count in (worker.bins, worker.keys))
+        who = [str(worker.worker), str(worker.process), str(worker.pid), worker.state]
         rows.append([*who, epoch, bins, keys, note])
     return table(rows)
 
 
-def _operators(operators: list[dict[str, Any]]) -> str:
+def _operators(operators: Sequence[OperatorRow]) -> str:
     rows = [["operator", "path", "epoch", "records/s", "busy"]]
     for operator in operators:
-        rate, busy = f"{operator['records_per_s']:,.0f}", f"{operator['busy']:.0%}"
-        rows.append([_short(operator["name"]), operator["path"], show(operator["frontier"]), rate, busy])
+        rate, busy = f"{operator.records_per_s:,.0f}", f"{operator.busy:.0%}"
+        rows.append([_short(operator.name), operator.path, show_times(operator.frontier), rate, busy])
     return table(rows, left=2)
 
 
-def _bins(operators: list[dict[str, Any]]) -> str:
+def _bins(operators: Sequence[BinTable]) -> str:
     rows = [["operator on bins", "bins by worker", "bins", "keys", "moving"]]
     for operator in operators:
-        shares = Counter(operator["owners"])
+        shares = Counter(operator.owners)
         by_worker = "  ".join(f"{worker}: {count}" for worker, count in sorted(shares.items()))
-        moving = str(len(operator["pending"]))
-        keys = sum(operator["keys"].values())
-        rows.append([_short(operator["name"]), by_worker, str(len(operator["owners"])), f"{keys:,}", moving])
+        moving = str(len(operator.pending))
+        keys = sum(operator.keys.values())
+        rows.append([_short(operator.name), by_worker, str(len(operator.owners)), f"{keys:,}", moving])
     return table(rows, left=2)
 
 
-def _blocker(blocker: dict[str, Any], who: str) -> list[str]:
-    time, at = from_json(blocker["time"]), f"{blocker['name']!r} ({blocker['path']})"
-    if blocker["kind"] == "capability":
-        many = "a capability" if blocker["count"] == 1 else f"{blocker['count']} capabilities"
-        line = f"  {who}{'holds ' if who else ''}{many} for {time!r} at output {blocker['port']} of {at}"
+def _blocker(blocker: BlockerState) -> list[str]:
+    who = f"worker {blocker.worker} " if isinstance(blocker, WorkersBlocker) else ""
+    time, at = blocker.time, f"{blocker.name!r} ({blocker.path})"
+    if blocker.kind == "capability":
+        many = "a capability" if blocker.count == 1 else f"{blocker.count} capabilities"
+        line = f"  {who}{'holds ' if who else ''}{many} for {time!r} at output {blocker.port} of {at}"
     else:
         has = "has " if who else ""
-        line = f"  {who}{has}{_number(blocker['count'], 'record')} at {time!r} before input {blocker['port']} of {at}"
-    via = blocker["via"]
+        line = f"  {who}{has}{_number(blocker.count, 'record')} at {time!r} before input {blocker.port} of {at}"
+    via = blocker.via
     shown = [*via[: VIA_MAX // 2], "…", *via[-VIA_MAX // 2 :]] if len(via) > VIA_MAX else via
     return [line, f"    {' → '.join(shown)}"] if len(shown) > 1 else [line]
 

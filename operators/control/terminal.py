@@ -11,11 +11,11 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
 
 from framework.launch.output_lines import whole_lines
 from framework.membership.members import WorkerId
-from operators.control.times import show
+from operators.control.job_messages import JobPulse
+from operators.control.render import show_times
 
 DRAIN_S = 5.0
 """How long what a process has printed may take to come out after it has ended."""
@@ -105,26 +105,26 @@ def columns() -> int:
     return shutil.get_terminal_size().columns
 
 
-def progress_line(job: str, facts: dict[str, Any], width: int) -> str:
+def progress_line(job: str, pulse: JobPulse, width: int) -> str:
     """How far a job is, in one line that fits: what matters less goes first.
 
-    >>> facts = {"workers": 2, "frontier": [41], "running_s": 75.2, "plan": None, "silent": []}
-    >>> progress_line("wordcount", facts, 80)
+    >>> pulse = JobPulse(workers=2, running_s=75.2, frontier=(41,), plan=None, silent=())
+    >>> progress_line("wordcount", pulse, 80)
     'wordcount   epoch 41   2 workers   1:15'
-    >>> progress_line("wordcount", facts, 24)
+    >>> progress_line("wordcount", pulse, 24)
     'wordcount   epoch 41'
-    >>> progress_line("wordcount", facts, 12)
+    >>> progress_line("wordcount", pulse, 12)
     'epoch 41'
     """
-    minutes, seconds = divmod(int(facts["running_s"]), 60)
-    plan = facts["plan"]
-    silent = ", ".join(map(str, facts["silent"]))
+    minutes, seconds = divmod(int(pulse.running_s), 60)
+    plan = pulse.plan
+    silent = ", ".join(map(str, pulse.silent))
     parts = [  # (how much it matters, text), in the order of the line
         (1, job),
-        (0, f"epoch {show(facts['frontier'])}" if facts["frontier"] else "ending"),
-        (2, f"plan: {plan['steps_done']} of {plan['steps']} steps" if plan and not plan["finished"] else ""),
+        (0, f"epoch {show_times(pulse.frontier)}" if pulse.frontier else "ending"),
+        (2, f"plan: {plan.steps_done} of {plan.steps} steps" if plan and not plan.finished else ""),
         (3, f"no answer from {silent}" if silent else ""),
-        (4, f"{facts['workers']} worker{'s' * (facts['workers'] != 1)}"),
+        (4, f"{pulse.workers} worker{'s' * (pulse.workers != 1)}"),
         (5, f"{minutes}:{seconds:02}"),
     ]
     for most in range(5, -1, -1):

@@ -1,27 +1,30 @@
-"""The workers of a job, to be asked one by one or all at once. Joiners are asked once they are members."""
+"""Calls the workers of a job, one by one or all at once. Joiners are called once they are members."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
 from framework.launch.control_protocol import Processes, Supervised
-from framework.launch.rpc import NoAnswer, RequestFailed
+from framework.launch.rpc import NoAnswer, PendingReply, RequestFailed
 from framework.membership.members import WorkerId
 from operators.admin.errors import BadRequest
+from operators.admin.json_codec import to_json
+from operators.control.worker_messages import Request, read_answer
 
 WITHIN_S = 2.0
 """How long a worker has to get to its next step."""
 
 _NONE: Mapping[WorkerId, str] = {}
+T = TypeVar("T")
 
 
 class WorkerRpc:
-    """All workers of a job."""
+    """Calls to all workers of a job, each answered by the worker's `WorkerControl`."""
 
-    def __init__(self, workforce: Processes) -> None:
-        self._workforce = workforce
-        self.first: Supervised = workforce.processes()[0]
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+        self.first: Supervised = processes.processes()[0]
         """The process that feeds the job: when it ends, so does the job."""
 
     @property
@@ -32,7 +35,7 @@ class WorkerRpc:
     @property
     def processes(self) -> Sequence[Supervised]:
         """The processes as of now, joiners included."""
-        return self._workforce.processes()
+        return self._processes.processes()
 
     @property
     def workers(self) -> dict[WorkerId, Supervised]:
@@ -41,7 +44,7 @@ class WorkerRpc:
 
     def spawn(self) -> Supervised:
         """Start another process."""
-        return self._workforce.spawn()
+        return self._processes.spawn()
 
     def check(self, worker: int) -> WorkerId:
         """Raise unless there is such a worker."""
@@ -49,31 +52,35 @@ class WorkerRpc:
             raise BadRequest(f"there is no worker {worker}; there are {', '.join(map(str, sorted(self.workers)))}")
         return WorkerId(worker)
 
-    def ask(self, worker: WorkerId, request: str, arguments: Mapping[str, Any] | None = None) -> Any:
+    def ask(self, worker: WorkerId, request: Request[T]) -> T:
         """What a worker answers; `NoAnswer` or `RequestFailed` if it does not."""
         process = self.workers.get(worker)
         if process is None:
             raise NoAnswer(f"worker {worker} has left")
         if not process.member:
             raise BadRequest(f"worker {worker} has not joined yet; ask again in a moment")
-        return process.rpc.ask(worker, request, arguments, within_s=WITHIN_S)
+        return read_answer(request, _begin(process, worker, request).result())
 
     def ask_all(
-        self, request: str, arguments: Mapping[str, Any] | None = None, *, but: Mapping[WorkerId, str] = _NONE
-    ) -> tuple[dict[WorkerId, Any], dict[WorkerId, str]]:
+        self, request: Request[T], *, but: Mapping[WorkerId, str] = _NONE
+    ) -> tuple[dict[WorkerId, T], dict[WorkerId, str]]:
         """What the members answer, and why those that do not do not; those in `but` are not asked again."""
         asked = {
-            worker: process.rpc.begin(worker, request, arguments, within_s=WITHIN_S)
+            worker: _begin(process, worker, request)
             for worker, process in self.workers.items()
             if worker not in but and process.member
         }
-        answers: dict[WorkerId, Any] = {}
+        answers: dict[WorkerId, T] = {}
         silent = dict(but)
         for worker, pending in asked.items():
             try:
-                answers[worker] = pending.result()
+                answers[worker] = read_answer(request, pending.result())
             except NoAnswer as error:
                 silent[worker] = str(error)
             except RequestFailed as error:
                 raise BadRequest(str(error)) from error
         return answers, silent
+
+
+def _begin(process: Supervised, worker: WorkerId, request: Request[T]) -> PendingReply:
+    return process.rpc.begin(worker, type(request).__name__, to_json(request), within_s=WITHIN_S)

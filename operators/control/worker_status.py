@@ -1,73 +1,93 @@
 """What a worker says about itself when it is asked: how far it is, how fast, and what it holds.
 
-Called in the worker's own thread, between its steps. Everything here becomes JSON.
+Called in the worker's own thread, between its steps.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from framework.dataflow.holdings import heard_of, held_here
 from framework.events import Event, OperatorScheduled
 from framework.membership.members import WorkerId
 from framework.progress.antichain import Antichain
-from framework.progress.explain import Blocker, Position, blockers
+from framework.progress.explain import Blocker, Holding, Position, blockers
 from framework.progress.location import Source, Target
-from framework.progress.order import Time
+from framework.progress.order import EPOCH_MAX
 from framework.progress.subgraph import Child, Subgraph
 from framework.suggest import hint
 from framework.worker.worker import Worker
 from operators.admin.errors import BadRequest
-from operators.control.times import to_json
-from routing.registry import operators_on
+from operators.control.worker_messages import (
+    BinTable,
+    BlockerState,
+    Frontier,
+    MovableBins,
+    OperatorActivity,
+    PlanState,
+    WorkerExplanation,
+    WorkerPulse,
+    WorkerStatus,
+)
+from routing.registry import commanded_on, operators_on
 
 LISTEN_S = 10.0
-"""How long a meter runs after somebody has last looked at it."""
+"""How long a meter runs after somebody has last asked."""
 
 BLOCKERS_MAX = 100
 """How many of a worker's holdings an explanation lists."""
 
 
-def pulse(worker: Worker) -> dict[str, Any]:
+def pulse(worker: Worker, plan: PlanState | None) -> WorkerPulse:
     """How far a worker is: cheap enough to be asked all the time."""
-    return {"frontier": [to_json(time) for time in _least(worker)], "dataflows": len(worker.installed_dataflows())}
+    return WorkerPulse(_least(worker), plan)
 
 
-def status(worker: Worker, meter: Meter) -> dict[str, Any]:
+def status(worker: Worker, meter: OperatorMeter, plan: PlanState | None) -> WorkerStatus:
     """All that `hailer status` shows of a worker."""
-    return {
-        **pulse(worker),
-        "members": list(worker.members.workers),
-        "leaving": worker.asked_to_leave,
-        "congested": worker.congested(),
-        "metered_s": meter.metered_s,
-        "operators": [
-            {
-                "path": path,
-                "name": child.operator.name,
-                "frontier": [to_json(time) for time in frontier_of(scope, child)],
-                "records": meter.records[path],
-                "busy_s": meter.busy_s[path],
-            }
+    return WorkerStatus(
+        frontier=_least(worker),
+        members=tuple(worker.members.workers),
+        leaving=worker.asked_to_leave,
+        congested=worker.congested(),
+        metered_s=meter.metered_s,
+        operators=tuple(
+            OperatorActivity(
+                path, child.operator.name, frontier_of(scope, child), meter.records[path], meter.busy_s[path]
+            )
             for path, (scope, child) in _operators(worker).items()
-        ],
-        "bins": [
-            {
-                "path": operator.path,
-                "name": operator.name,
-                "owners": list(operator.table.owners),
-                "pending": operator.table.pending,
-                "keys": {str(bin_id): keys for bin_id, keys in operator.keys_per_bin().items()},
-            }
+        ),
+        bins=tuple(
+            BinTable(
+                operator.path,
+                operator.name,
+                tuple(operator.table.owners),
+                tuple(operator.table.pending),
+                operator.keys_per_bin(),
+            )
             for operator in operators_on(worker)
-        ],
-    }
+        ),
+        plan=plan,
+    )
 
 
-def explain(worker: Worker, asked: str | None) -> dict[str, Any]:
+def movable_bins(worker: Worker) -> tuple[MovableBins, ...]:
+    """The bins that the job's commands move, with what is in them on this worker."""
+    return tuple(
+        MovableBins(
+            operator.name,
+            tuple(operator.table.owners),
+            tuple(operator.table.owners_at(EPOCH_MAX)) if operator.table.ready else (),
+            operator.keys_per_bin(),
+            operator.shipped_bytes(),
+        )
+        for operator in commanded_on(worker)
+    )
+
+
+def explain(worker: Worker, asked: str | None) -> WorkerExplanation:
     """What this worker holds that holds back the frontier of an operator; of the last one, if none is named."""
     path, scope, child = _find(worker, asked)
     root = worker.dataflows()[int(path.partition(".")[0])]
@@ -75,32 +95,32 @@ def explain(worker: Worker, asked: str | None) -> dict[str, Any]:
     place = Position(scope.path, Target(index, 0) if child.targets else Source(index, 0))
     places = [Position(scope.path, Target(index, port)) for port in range(len(child.targets))] or [place]
     names = {path: child.operator.name for path, (_, child) in _operators(worker).items()}
-    held, heard = held_here(root), heard_of(root)
-    return {
-        "path": path,
-        "name": child.operator.name,
-        "frontier": [to_json(time) for time in frontier_of(scope, child)],
-        "held": [_blocker(found, names) for place in places for found in blockers(root, held, place)][:BLOCKERS_MAX],
-        "heard": [_blocker(found, names) for place in places for found in blockers(root, heard, place)][:BLOCKERS_MAX],
-    }
+
+    def blocking(holdings: Sequence[Holding]) -> tuple[BlockerState, ...]:
+        found = [_blocker(one, names) for place in places for one in blockers(root, holdings, place)]
+        return tuple(found[:BLOCKERS_MAX])
+
+    return WorkerExplanation(
+        path, child.operator.name, frontier_of(scope, child), blocking(held_here(root)), blocking(heard_of(root))
+    )
 
 
-def frontier_of(scope: Subgraph, child: Child) -> list[Time]:
+def frontier_of(scope: Subgraph, child: Child) -> Frontier:
     """The least times that may still come to an operator, or from one without inputs, in this worker's view."""
     tracker = scope.ledger().tracker
     locations = child.targets or child.sources
-    return list(Antichain(time for location in locations for time in tracker.frontier(location).frontier()))
+    return tuple(Antichain(time for location in locations for time in tracker.frontier(location).frontier()))
 
 
 @dataclass(slots=True)
-class Meter:
-    """Counts what operators do, while somebody looks."""
+class OperatorMeter:
+    """Counts what operators do, while somebody asks."""
 
     records: Counter[str]
     """Records taken by each operator, by its path; sent, by those that take none."""
     busy_s: defaultdict[str, float]
     began_s: float
-    looked_s: float
+    asked_s: float
     clock: Callable[[], float]
 
     @property
@@ -109,14 +129,14 @@ class Meter:
         return self.clock() - self.began_s
 
     @staticmethod
-    def start(worker: Worker, ended: Callable[[], None]) -> Meter:
-        """Count from now on; `ended` is called when nobody has looked for a while."""
+    def start(worker: Worker, ended: Callable[[], None]) -> OperatorMeter:
+        """Count from now on; `ended` is called when nobody has asked for a while."""
         clock = worker.events.clock
-        meter = Meter(Counter(), defaultdict(float), clock(), clock(), clock)
+        meter = OperatorMeter(Counter(), defaultdict(float), clock(), clock(), clock)
         unsubscribe = worker.events.subscribe(meter.read)
 
         def check() -> None:
-            if clock() - meter.looked_s < LISTEN_S:
+            if clock() - meter.asked_s < LISTEN_S:
                 later.activate_after(LISTEN_S)
             else:
                 unsubscribe()
@@ -126,9 +146,9 @@ class Meter:
         later.activate_after(LISTEN_S)
         return meter
 
-    def look(self) -> Meter:
-        """Keep counting: somebody looks."""
-        self.looked_s = self.clock()
+    def keep(self) -> OperatorMeter:
+        """Keep counting: somebody asks."""
+        self.asked_s = self.clock()
         return self
 
     def read(self, worker: WorkerId, at_s: float, event: Event) -> None:
@@ -138,9 +158,9 @@ class Meter:
             self.busy_s[event.path] += event.duration_s
 
 
-def _least(worker: Worker) -> list[Time]:
+def _least(worker: Worker) -> Frontier:
     """The least epochs that may still come to any operator of any dataflow."""
-    return list(
+    return tuple(
         Antichain(
             time
             for root in worker.dataflows().values()
@@ -179,16 +199,16 @@ def _find(worker: Worker, asked: str | None) -> tuple[str, Subgraph, Child]:
     return found[0], scope, child
 
 
-def _blocker(found: Blocker, names: dict[str, str]) -> dict[str, Any]:
+def _blocker(found: Blocker, names: dict[str, str]) -> BlockerState:
     place, time = found.holding.place, found.holding.time
     path = f"{place.scope}.{place.location.node}"
-    return {
-        "path": path,
-        "name": names.get(path, path),
-        "kind": "capability" if isinstance(place.location, Source) else "records",
-        "port": place.location.port,
-        "time": to_json(time),
-        "count": found.holding.count,
-        "arrives": to_json(found.arrives),
-        "via": list(found.via),
-    }
+    return BlockerState(
+        path=path,
+        name=names.get(path, path),
+        kind="capability" if isinstance(place.location, Source) else "records",
+        port=place.location.port,
+        time=time,
+        count=found.holding.count,
+        arrives=found.arrives,
+        via=found.via,
+    )

@@ -18,6 +18,7 @@ from framework.dataflow.pact import Gather
 from framework.errors import GraphError
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
+from operators.broker.address import BrokerAddress
 from operators.broker.broker import Broker
 from operators.broker.intake import Intake, Release
 from operators.broker.outbox import Outbox
@@ -92,19 +93,19 @@ class ServedJob:
 
     # While it runs
 
-    def describe(self) -> dict[str, Any] | None:
-        """Where the portal is, and what goes in and out, in JSON's terms; None if it is not open yet."""
+    def address(self) -> BrokerAddress | None:
+        """Where the broker is, and what goes in and out there; None if it is not open yet."""
         if self._server is None:
             return None
         host, port = self._server.address
-        return {
-            "run": self._run,
-            "host": host,
-            "port": port,
-            "secret": self._secret.hex(),
-            "inputs": {name: schema and _text(schema) for name, schema in self._inputs.items()},
-            "outputs": {name: _text(schema) for name, schema in self._outputs.items()},
-        }
+        return BrokerAddress(
+            run=self._run,
+            host=host,
+            port=port,
+            secret=self._secret.hex(),
+            inputs={name: None if schema is None else _text(schema) for name, schema in self._inputs.items()},
+            outputs={name: _text(schema) for name, schema in self._outputs.items()},
+        )
 
     def finish(self) -> None:
         """Nothing more comes in: the job ends when it is through with what has come, and that has been read."""

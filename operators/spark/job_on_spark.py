@@ -12,18 +12,19 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from framework.errors import ConfigError, HailerError, JobStopped
 from framework.launch.config import Config
 from framework.launch.signals import Stop
 from framework.launch.supervisor import supervise
 from operators.admin.errors import JobUnreachable
+from operators.admin.json_codec import to_json
 from operators.broker.endpoint import find_endpoint
 from operators.broker.errors import JobLost, RequestRefused
 from operators.control.job_control import JobControl
+from operators.control.job_messages import Outcome
 from operators.control.job_service import JobService
-from operators.control.outcome import Outcome
 from operators.control.run_job import JobProgram
 from operators.job.job import Job
 from operators.spark.launch.launcher import SparkLauncher
@@ -73,9 +74,9 @@ class JobOnSpark:
     def start(self) -> None:
         """Start it, and return once its processes run; raises what keeps them from that."""
         self._thread.start()
-        while self._plane.overseer is None and self._thread.is_alive():
+        while self._plane.service is None and self._thread.is_alive():
             self._thread.join(POLL_S)
-        if self._plane.overseer is None:
+        if self._plane.service is None:
             self.wait()
 
     def wait(self, timeout_s: float | None = None) -> bool:
@@ -108,9 +109,9 @@ class JobOnSpark:
             query.stop()
             if (error := query.exception()) is not None:
                 raise error
-        overseer = self._overseer()
-        door = find_endpoint(self._directory, overseer.job)
-        overseer.finish({})
+        service = self._service()
+        door = find_endpoint(self._directory, service.job)
+        service.finish()
         try:
             for output in door.outputs:
                 door.gate.latest(output, settle=True)
@@ -120,18 +121,18 @@ class JobOnSpark:
 
     def status(self) -> dict[str, Any]:
         """What `hailer status --json` prints: its workers, operators, bins, and what is under way."""
-        return self._overseer().status({})
+        return cast(dict[str, Any], to_json(self._service().status()))
 
     def scale(self, workers: int) -> Outcome:
         """Make it have so many processes, and wait until they have their bins, or theirs have gone to the others."""
-        outcome = self._overseer().scale_to(workers)
+        outcome = self._service().scale_to(workers)
         if self._queries:
             self._slots.hold(len(self.processes))
         return outcome
 
     def move(self, bins: Sequence[int], *, to: int) -> Outcome:
         """Give some bins to a worker, and wait until it has them."""
-        return self._overseer().move_to(bins, to)
+        return self._service().move_to(bins, to)
 
     # Data
 
@@ -187,12 +188,12 @@ class JobOnSpark:
             self.start()
         register(self._spark)
         named = {end: name for end, name in ends.items() if name is not None}
-        return {"directory": str(self._directory), "job": self._overseer().job, **named}
+        return {"directory": str(self._directory), "job": self._service().job, **named}
 
     @property
     def processes(self) -> list[int]:
         """The numbers of its processes as of now, joiners included."""
-        return self._overseer().processes
+        return self._service().processes
 
     def __enter__(self) -> JobOnSpark:
         self.start()
@@ -212,19 +213,19 @@ class JobOnSpark:
 
     def _is_silent(self) -> bool:
         """Whether a worker does not answer, although the job has begun."""
-        if self._plane.overseer is None:
+        if self._plane.service is None:
             return False
         try:
-            return bool(self._plane.overseer.pulse()["silent"])
+            return bool(self._plane.service.pulse().silent)
         except HailerError:
             return True
 
-    def _overseer(self) -> JobService:
-        if self._plane.overseer is None:
+    def _service(self) -> JobService:
+        if self._plane.service is None:
             raise JobUnreachable("this job does not run yet; start it first")
         if self.wait(0):
             raise JobUnreachable("this job has ended")
-        return self._plane.overseer
+        return self._plane.service
 
     def _run(self) -> None:
         try:

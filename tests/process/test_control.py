@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from operators.admin.json_codec import from_json
+from operators.control.job_messages import JobStatus
 from operators.control.render import status_page
 from tests.process.jobs import (
     COUNTS,
@@ -177,7 +179,7 @@ def test_a_worker_that_is_busy_is_told_and_not_waited_for(tmp_path: Path):
         wait_until((tmp_path / "waiting").exists)
         answer = status(tmp_path)
         assert any(worker["silent"] for worker in answer["workers"])
-        assert "did not get to its next step within 2 s" in status_page(answer)
+        assert "did not get to its next step within 2 s" in status_page(from_json(JobStatus, answer))
         (tmp_path / "go").touch()
 
 

@@ -62,6 +62,4 @@ def check_counts(folder: Path) -> None:
 
 def pids(running: JobOnSpark) -> list[int]:
     """The processes of a job, as their own machine numbers them."""
-    overseer = running._plane.overseer
-    assert overseer is not None
-    return [worker["pid"] for worker in overseer.status({})["workers"]]
+    return [worker["pid"] for worker in running.status()["workers"]]

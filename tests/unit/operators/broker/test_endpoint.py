@@ -21,14 +21,14 @@ OPEN = {"run": "1", "host": "127.0.0.1", "port": 1, "secret": "00", "inputs": {"
 
 @contextmanager
 def answering(folder: Path, answer: Callable[[int, JobFolder], dict[str, Any]]) -> Iterator[list[int]]:
-    """A job that answers who looks for its portal, given how often it was asked before; how often that was."""
+    """A job that answers who looks for its broker, given how often it was asked before; how often that was."""
     taken, asked = claim(folder, "counts"), [0]
 
-    def portal(_: Mapping[str, Any]) -> dict[str, Any]:
+    def broker(_: Mapping[str, Any]) -> dict[str, Any]:
         asked[0] += 1
         return answer(asked[0] - 1, taken)
 
-    admin = AdminServer(taken.token, reads={"portal": portal}, actions={})
+    admin = AdminServer(taken.token, reads={"broker": broker}, actions={})
     taken.publish(host="127.0.0.1", port=admin.port, started_s=0)
     try:
         yield asked

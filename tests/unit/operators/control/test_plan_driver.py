@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -16,13 +15,13 @@ from framework.worker.worker import Worker
 from operators import ControlInput, Flow, Job
 from operators.admin.errors import BadRequest
 from operators.control.plan_driver import PlanDriver
+from operators.control.worker_messages import PlanState
 from operators.job.run_loop import drive, feed_from
 from routing.bins import BinId
 from routing.migration.plan import Plan, Step, Transfer
 from routing.registry import commanded_on, operators_on
 
 EPOCHS_MAX = 100_000
-State = dict[str, Any]
 
 
 def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
@@ -34,7 +33,9 @@ def moves(*bins: int, to: int) -> Plan:
     return Plan(tuple(Step((Transfer(BinId(bin_id), WorkerId(1 - to), WorkerId(to)),)) for bin_id in bins))
 
 
-def steered(steer: Callable[[PlanDriver, int], bool]) -> tuple[State, dict[str, Counter[int]], list[tuple[str, int]]]:
+def steered(
+    steer: Callable[[PlanDriver, int], bool],
+) -> tuple[PlanState, dict[str, Counter[int]], list[tuple[str, int]]]:
     """Feed a job until `steer`, called before every epoch, says that it has seen enough.
 
     What became of the plan, the owners of each operator's bins then, and the outputs.
@@ -58,14 +59,14 @@ def steered(steer: Callable[[PlanDriver, int], bool]) -> tuple[State, dict[str, 
 
     owners: dict[str, Counter[int]] = {}
 
-    def main(worker: Worker) -> State | None:
+    def main(worker: Worker) -> PlanState | None:
         flow = job.build(worker, lambda name: lambda epoch, some: rows.extend(some) if name == "counts" else None)
         controls.pop().close()
-        steering = PlanDriver(flow)
+        driver = PlanDriver(flow)
 
         def words() -> Iterator[list[str]]:
             for epoch in range(EPOCHS_MAX):
-                if ended or (flow.commanding and steer(steering, epoch)):
+                if ended or (flow.commanding and steer(driver, epoch)):
                     ended.append(True)
                     assert [operator.name for operator in commanded_on(worker)] == ["count"]
                     owners.update({one.name: Counter(map(int, one.table.owners)) for one in operators_on(worker)})
@@ -73,46 +74,46 @@ def steered(steer: Callable[[PlanDriver, int], bool]) -> tuple[State, dict[str, 
                 yield [f"w{epoch % 40}"] if flow.commanding else []
 
         drive(flow, partial(feed_from, {"words": words()}))
-        return steering.state()
+        return driver.state()
 
     state, _ = execute(main, Config(threads=2))
     assert state is not None
     return state, owners, rows
 
 
-def finished(steering: PlanDriver) -> bool:
-    state = steering.state()
-    return state is not None and bool(state["finished"])
+def finished(driver: PlanDriver) -> bool:
+    state = driver.state()
+    return state is not None and state.finished
 
 
 def test_the_steps_of_a_plan_follow_each_other_and_counts_stay_right():
-    def steer(steering: PlanDriver, epoch: int) -> bool:
+    def steer(driver: PlanDriver, epoch: int) -> bool:
         if epoch == 60:
-            assert steering.start(moves(0, 2, 4, to=1), gap_s=0.0) == 0
-        return finished(steering)
+            assert driver.start(moves(0, 2, 4, to=1), gap_s=0.0) == 0
+        return finished(driver)
 
     state, owners, rows = steered(steer)
-    assert (state["steps_done"], state["bins_moved"], state["failure"], state["cancelled"]) == (3, 3, None, False)
-    assert state["duration_s"] >= state["stall_s_max"] >= 0
+    assert (state.steps_done, state.bins_moved, state.failure, state.cancelled) == (3, 3, None, False)
+    assert state.duration_s >= state.stall_s_max >= 0
     assert owners == {"count": {0: 5, 1: 11}, "apart": {0: 4, 1: 4}}
     final = Counter(word for word, _ in rows)
     assert sorted(rows) == sorted((word, n) for word, total in final.items() for n in range(1, total + 1))
 
 
 def test_one_plan_at_a_time_and_none_for_bins_or_workers_that_are_not_there():
-    def steer(steering: PlanDriver, epoch: int) -> bool:
+    def steer(driver: PlanDriver, epoch: int) -> bool:
         if epoch == 1:
             with pytest.raises(BadRequest, match="no plan is under way"):
-                steering.cancel()
+                driver.cancel()
             with pytest.raises(BadRequest, match="there is no bin 16: operator 'count' has bins 0 to 15"):
-                steering.start(moves(16, to=1), gap_s=0.0)
+                driver.start(moves(16, to=1), gap_s=0.0)
             with pytest.raises(BadRequest, match="there is no worker 5; there are 0, 1"):
-                steering.start(moves(3, to=5), gap_s=0.0)
-            steering.start(moves(0, 2, to=1), gap_s=0.0)
+                driver.start(moves(3, to=5), gap_s=0.0)
+            driver.start(moves(0, 2, to=1), gap_s=0.0)
             with pytest.raises(BadRequest, match="plan 0 is under way"):
-                steering.start(moves(3, to=0), gap_s=0.0)
-            steering.cancel()
-        return finished(steering)
+                driver.start(moves(3, to=0), gap_s=0.0)
+            driver.cancel()
+        return finished(driver)
 
     state, _, _ = steered(steer)
-    assert (state["steps_done"], state["cancelled"]) == (1, True)
+    assert (state.steps_done, state.cancelled) == (1, True)

@@ -13,7 +13,9 @@ import pytest
 from framework.launch.control_protocol import Supervised
 from framework.launch.rpc import RpcClient, RpcLink
 from framework.membership.members import WorkerId
-from operators.control.scaling import Change, Scaling, change_to
+from operators.admin.json_codec import to_json
+from operators.control.scaling import ProcessChange, Scaling, change_to
+from operators.control.worker_messages import RescaleCost, RescaleShare
 from operators.control.worker_rpc import WorkerRpc
 
 WAIT_S = 20.0
@@ -22,13 +24,13 @@ WAIT_S = 20.0
 @pytest.mark.parametrize(
     ("count", "present", "change"),
     [
-        (3, [0], Change(joins=2)),
-        (3, [0, 1, 4], Change()),
-        (2, [0, 1, 4, 7], Change(leaves=(7, 4))),
-        (1, [4, 0, 7], Change(leaves=(7, 4))),
+        (3, [0], ProcessChange(joins=2)),
+        (3, [0, 1, 4], ProcessChange()),
+        (2, [0, 1, 4, 7], ProcessChange(leaves=(7, 4))),
+        (1, [4, 0, 7], ProcessChange(leaves=(7, 4))),
     ],
 )
-def test_the_highest_leave_first_and_the_first_stays(count: int, present: list[int], change: Change):
+def test_the_highest_leave_first_and_the_first_stays(count: int, present: list[int], change: ProcessChange):
     assert change_to(count, present) == change
 
 
@@ -42,7 +44,7 @@ class Scripted:
         return self.running
 
     def spawn(self) -> Supervised:
-        return self.add({"rescale": [received(0), received(16), received(20)]})
+        return self.add({"AskRescale": [received(0), received(16), received(20)]})
 
     def add(self, script: dict[str, list[Any]]) -> Supervised:
         ours, theirs = socket.socketpair()
@@ -73,20 +75,20 @@ def scripted(script: dict[str, list[Any]]) -> Iterator[WorkerRpc]:
             process.rpc.close()
 
 
-def received(count: int, watch: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"received_bytes": count, "leaving": False, "objection": None, "watch": watch}
+def received(count: int, cost: RescaleCost | None = None) -> Any:
+    return to_json(RescaleShare(count, None, cost))
 
 
-def watched(bins_moved: int, *joined: int, settled: bool = True) -> dict[str, Any]:
-    return {"joined": joined, "waiting": [], "settled": settled, "bins_moved": bins_moved, "stall_s_max": 0.01}
+def moved(bins: int, *joined: int) -> RescaleCost:
+    return RescaleCost(tuple(map(WorkerId, joined)), (), settled=True, bins_moved=bins, stall_s_max=0.01)
 
 
 def test_state_that_came_to_a_joiner_after_it_was_asked_last_is_counted():
     """Workers answer one request at different moments: the joiner, in the same look, before its last bins came."""
-    first = [received(0, watched(0)), received(0, watched(5, 1))]
-    with scripted({"begin rescale": [{"plan": None}], "rescale": first}) as rpc:
-        scaling = Scaling(rpc, "scale to 2", Change(joins=1))
+    first = [received(0, moved(0)), received(0, moved(5, 1))]
+    with scripted({"BeginRescale": [None], "AskRescale": first}) as rpc:
+        scaling = Scaling(rpc, "scale to 2", ProcessChange(joins=1))
         scaling.start()
         assert scaling.finished.wait(WAIT_S)
         state = scaling.state()
-    assert (state["failure"], state["joined"], state["bins_moved"], state["state_bytes"]) == (None, [1], 5, 20)
+    assert (state.failure, state.joined, state.bins_moved, state.state_bytes) == (None, (1,), 5, 20)

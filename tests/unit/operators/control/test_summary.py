@@ -2,51 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from framework.membership.members import WorkerId
-from operators.control.summary import bin_rows, least_blockers, least_frontier, operator_rows
+from framework.progress.order import Product
+from operators.control.job_messages import OperatorRow, WorkersBlocker
+from operators.control.summary import bin_tables, least_blockers, least_frontier, operator_rows
+from operators.control.worker_messages import BinTable, OperatorActivity, WorkerStatus
+from routing.bins import BinId
 
 ZERO, ONE = WorkerId(0), WorkerId(1)
 
 
-def answer(metered_s: float, records: int, busy_s: float, frontier: int = 7) -> dict[str, Any]:
-    operator = {"path": "0.2", "name": "map", "frontier": [frontier], "records": records, "busy_s": busy_s}
-    return {"metered_s": metered_s, "operators": [operator]}
+def answer(metered_s: float, records: int, busy_s: float) -> WorkerStatus:
+    operator = OperatorActivity("0.2", "map", (7,), records, busy_s)
+    return WorkerStatus((7,), (ZERO, ONE), False, False, metered_s, (operator,), (), None)
 
 
 def test_rates_are_what_was_counted_between_two_looks_added_over_workers():
     before = {ZERO: answer(10.0, 500, 1.0), ONE: answer(4.0, 0, 0.0)}
     after = {ZERO: answer(10.5, 700, 1.25), ONE: answer(6.0, 100, 1.0)}
-    assert operator_rows(before, after) == [
-        {"path": "0.2", "name": "map", "frontier": [7], "records_per_s": 400.0 + 50.0, "busy": (0.5 + 0.5) / 2}
-    ]
+    assert operator_rows(before, after) == (
+        OperatorRow(path="0.2", name="map", frontier=(7,), records_per_s=400.0 + 50.0, busy=(0.5 + 0.5) / 2),
+    )
 
 
 def test_a_worker_that_was_not_heard_before_counts_from_when_its_meter_began():
-    assert operator_rows({}, {ZERO: answer(2.0, 100, 0.0)})[0]["records_per_s"] == 50.0
-    assert operator_rows({}, {ZERO: answer(0.0, 0, 0.0)})[0]["records_per_s"] == 0.0
+    assert operator_rows({}, {ZERO: answer(2.0, 100, 0.0)})[0].records_per_s == 50.0
+    assert operator_rows({}, {ZERO: answer(0.0, 0, 0.0)})[0].records_per_s == 0.0
 
 
 def test_a_meter_that_began_again_gives_no_rate_below_nothing():
     before, after = {ZERO: answer(50.0, 9000, 9.0)}, {ZERO: answer(1.0, 10, 0.1)}
-    assert (operator_rows(before, after)[0]["records_per_s"], operator_rows(before, after)[0]["busy"]) == (0.0, 0.0)
+    assert (operator_rows(before, after)[0].records_per_s, operator_rows(before, after)[0].busy) == (0.0, 0.0)
 
 
 def test_the_frontier_of_a_job_is_the_least_of_its_workers():
-    assert least_frontier([{"frontier": [5]}, {"frontier": [3]}, {"frontier": []}]) == [3]
-    assert least_frontier([{"frontier": [[0, 5]]}, {"frontier": [[1, 0]]}]) == [[0, 5], [1, 0]]
-    assert least_frontier([]) == []
+    assert least_frontier([(5,), (3,), ()]) == (3,)
+    assert least_frontier([(Product(0, 5),), (Product(1, 0),)]) == (Product(0, 5), Product(1, 0))
+    assert least_frontier([]) == ()
 
 
 def test_who_holds_a_later_time_holds_nothing_back():
-    early, late, other = ({"worker": worker, "arrives": time} for worker, time in ((0, 3), (1, 4), (2, 3)))
-    assert least_blockers([early, late, other]) == [early, other]
+    early, late, other = (
+        WorkersBlocker("0.2", "map", "capability", 0, 0, 1, arrives, ("map",), worker=WorkerId(worker))
+        for worker, arrives in ((0, 3), (1, 4), (2, 3))
+    )
+    assert least_blockers([early, late, other]) == (early, other)
 
 
 def test_keys_of_a_bin_add_up_over_workers():
-    def bins(keys: dict[str, int]) -> dict[str, Any]:
-        return {"bins": [{"path": "0.5", "name": "count", "owners": [0, 1], "pending": [], "keys": keys}]}
+    def bins(keys: dict[BinId, int]) -> WorkerStatus:
+        table = BinTable("0.5", "count", (ZERO, ONE), (), keys)
+        return WorkerStatus((), (ZERO, ONE), False, False, 0.0, (), (table,), None)
 
-    [row] = bin_rows({ZERO: bins({"0": 3}), ONE: bins({"1": 4})})
-    assert (row["owners"], row["keys"]) == ([0, 1], {"0": 3, "1": 4})
+    [row] = bin_tables([bins({BinId(0): 3}), bins({BinId(1): 4})])
+    assert (row.owners, row.keys) == ((0, 1), {0: 3, 1: 4})

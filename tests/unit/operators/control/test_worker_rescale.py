@@ -12,8 +12,8 @@ from framework.launch.execute import execute
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 from operators import Flow, Job
-from operators.control import rescale_watch
-from operators.control.rescale_watch import RescaleWatch
+from operators.control import worker_rescale
+from operators.control.worker_rescale import RescaleMeter
 from operators.job.run_loop import drive, feed_from
 from routing.bins import BinId
 from routing.commands import Move
@@ -23,11 +23,11 @@ EPOCHS_MAX = 100_000
 MOVED = {BinId(0), BinId(2)}
 
 
-@pytest.mark.parametrize("rare", ["LISTEN_S", "LOOK_S"])
-def test_bins_that_moved_since_the_last_look_are_counted_when_somebody_asks(rare: str, monkeypatch: pytest.MonkeyPatch):
-    """Be it that nobody asked for long, or that the last step completed between two looks: who hears that all bins have
+@pytest.mark.parametrize("rare", ["LISTEN_S", "POLL_S"])
+def test_bins_that_moved_since_the_last_poll_are_counted_when_somebody_asks(rare: str, monkeypatch: pytest.MonkeyPatch):
+    """Be it that nobody asked for long, or that the last step completed between two polls: who hears that all bins have
     arrived hears of all of them."""
-    monkeypatch.setattr(rescale_watch, rare, {"LISTEN_S": 0.0, "LOOK_S": 3600.0}[rare])
+    monkeypatch.setattr(worker_rescale, rare, {"LISTEN_S": 0.0, "POLL_S": 3600.0}[rare])
     job, ended = Job("counts"), list[bool]()
 
     @job.dataflow
@@ -37,14 +37,14 @@ def test_bins_that_moved_since_the_last_look_are_counted_when_somebody_asks(rare
 
     def main(worker: Worker) -> object:
         flow = job.build(worker, lambda _: lambda epoch, some: None)
-        watches: list[RescaleWatch] = []
+        meters: list[RescaleMeter] = []
 
         def words() -> Iterator[list[str]]:
             [operator] = commanded_on(worker)
             target = None
             for epoch in range(EPOCHS_MAX):
                 if flow.commanding and target is None and operator.table.ready:
-                    watches.append(RescaleWatch(flow))
+                    meters.append(RescaleMeter(flow))
                     before = list(operator.table.owners)
                     target = [WorkerId(1 - was if bin_id in MOVED else was) for bin_id, was in enumerate(before)]
                     flow.command(*(Move(bin_id, target[bin_id]) for bin_id in MOVED))
@@ -54,6 +54,6 @@ def test_bins_that_moved_since_the_last_look_are_counted_when_somebody_asks(rare
                 yield [f"w{epoch % 40}"] if flow.commanding else []
 
         drive(flow, partial(feed_from, {"words": words()}))
-        return watches[0].state()["bins_moved"] if watches else None
+        return meters[0].cost().bins_moved if meters else None
 
     assert execute(main, Config(threads=2))[0] == len(MOVED)
