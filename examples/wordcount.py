@@ -113,7 +113,7 @@ class Moved:
     def __init__(self, worker: Worker) -> None:
         self.bins = 0
         self.workers = worker.peers
-        worker.rescaling.on_changed.append(self.members_changed)
+        worker.membership.on_changed.append(self.members_changed)
 
     def note(self, outcome: ControlReport) -> None:
         if isinstance(outcome, Configuration):

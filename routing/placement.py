@@ -24,9 +24,9 @@ from framework.dataflow.builder import OperatorBuilder
 from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.pact import Direct, Fixed, Pact, Pipeline
 from framework.dataflow.scope import Outlet
+from framework.dataflow.worker_context import WorkerContext
 from framework.errors import GraphError
 from framework.membership.members import WorkerId
-from framework.worker.worker import Worker
 from routing.bins import Bins
 from routing.commands import Compiler
 from routing.hashing import stable_hash
@@ -102,15 +102,14 @@ class OnBins:
         f.builder.build(lambda _: router_operator.activate)
         s.builder.build(lambda _: state_operator.activate)
         objection = partial(router_operator.objection, commanded=self.implied)
-        worker.rescaling.objections.append(objection)
-        f.builder.operator.on_shut_down.append(lambda: worker.rescaling.objections.remove(objection))
+        f.builder.operator.on_shut_down.append(worker.object_to_leaving(objection))
         binned = BinnedOperator(name, bins, self.implied, cores, router_operator, state_operator)
         enlist(worker, s.builder.operator, binned)
         return s.results
 
-    def _cores(self, worker: Worker, logic: StateLogic, name: str) -> RouterCores:
+    def _cores(self, worker: WorkerContext, logic: StateLogic, name: str) -> RouterCores:
         """What F decides with: a worker that joins knows neither owners nor commands until it is told."""
-        options, founders = self.options, worker.rescaling.founders
+        options, founders = self.options, worker.founders
         known = founders if worker.id in founders else ()
         return RouterCores(
             RoutingTable(worker.id, Bins(options.bins).initial_owners(known) if known else []),
@@ -124,14 +123,14 @@ class OnBins:
             ),
         )
 
-    def _check(self, worker: Worker, name: str) -> None:
+    def _check(self, worker: WorkerContext, name: str) -> None:
         """Raise if commands would not reach all workers, or bins would begin on one that has left."""
         if worker.peers > 1 and not self.control.scope.reaches_all(self.control):
             raise GraphError(
                 f"operator {name!r} would hear of the commands that its own worker sends only, and workers would "
                 f"disagree on who owns what; bring them to all: control=control.stream(scope).broadcast()"
             )
-        founders = worker.rescaling.founders
+        founders = worker.founders
         missing = set(founders) - {*worker.members.workers}
         if missing and worker.id in founders:
             raise GraphError(
@@ -148,7 +147,7 @@ class ByHash:
 
     def place(self, streams: Sequence[tuple[Outlet, Keying]], logic: StateLogic, name: str) -> Outlet:
         """Run `logic` on the records of `streams`."""
-        founders = streams[0][0].scope.worker.rescaling.founders
+        founders = streams[0][0].scope.worker.founders
         combined = [
             _combined(outlet, keying.combine, name) if keying.combine and len(founders) > 1 else outlet
             for outlet, keying in streams

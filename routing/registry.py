@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from framework.dataflow.operator import BuiltOperator
+from framework.dataflow.worker_context import WorkerContext
 from framework.membership.members import WorkerId
-from framework.worker.worker import Worker
 from routing.bins import BinId, Bins
 from routing.router_operator import RouterCores, RouterOperator
 from routing.routing_table import RoutingTable
@@ -64,21 +64,21 @@ class BinnedOperator:
         return self._router_operator.complete()
 
 
-_listed: WeakKeyDictionary[Worker, list[BinnedOperator]] = WeakKeyDictionary()
+_listed: WeakKeyDictionary[WorkerContext, list[BinnedOperator]] = WeakKeyDictionary()
 
 
-def operators_on(worker: Worker) -> list[BinnedOperator]:
+def operators_on(worker: WorkerContext) -> list[BinnedOperator]:
     """The operators with bins that run on a worker, in the order in which they were built."""
     return list(_listed.get(worker, ()))
 
 
-def commanded_on(worker: Worker) -> list[BinnedOperator]:
+def commanded_on(worker: WorkerContext) -> list[BinnedOperator]:
     """Those that move by the job's own commands. Where none is known to, those that were given a control stream may."""
     listed = operators_on(worker)
     return [operator for operator in listed if operator.implied] or listed
 
 
-def enlist(worker: Worker, operator: BuiltOperator, binned: BinnedOperator) -> None:
+def enlist(worker: WorkerContext, operator: BuiltOperator, binned: BinnedOperator) -> None:
     """List an operator on bins until `operator`, which holds them, is shut down."""
     listed = _listed.setdefault(worker, [])
     listed.append(binned)

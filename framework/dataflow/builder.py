@@ -104,8 +104,9 @@ class OperatorBuilder:
         self.scope.add(self.index, operator)
 
     def _grant(self, port: int, output: OutputHandle) -> Capability:
-        begins, time = self.scope.worker.rescaling.initial_time(self.operator.path, port, self.scope.domain.minimum)
-        capability = Capability(time, output)
-        if not begins:
+        minimum = self.scope.domain.minimum
+        time = self.scope.worker.inheritance.initial_time(self.operator.path, port, minimum)
+        capability = Capability(minimum if time is None else time, output)
+        if time is None:
             capability.drop()
         return capability

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from framework.dataflow.builder import OperatorBuilder
 from framework.dataflow.handle import InputHandle, Pusher
 from framework.dataflow.operator import Activator
 from framework.dataflow.pact import Pact, Pipeline
+from framework.dataflow.worker_context import WorkerContext
 from framework.errors import GraphError
 from framework.progress.change_batch import ChangeBatch
 from framework.progress.domain import Domain, Iteration, Nesting, Region
@@ -24,9 +24,6 @@ from framework.progress.order import Time
 from framework.progress.shared import Operator
 from framework.progress.subgraph import Outside, Subgraph
 from framework.wire.container import Container
-
-if TYPE_CHECKING:
-    from framework.worker.worker import Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,13 @@ class Scope:
     """A dataflow graph under construction."""
 
     def __init__(
-        self, worker: Worker, name: str, path: str, nesting: Nesting, activate: Callable[[], None], parent: Scope | None
+        self,
+        worker: WorkerContext,
+        name: str,
+        path: str,
+        nesting: Nesting,
+        activate: Callable[[], None],
+        parent: Scope | None,
     ) -> None:
         self.worker = worker
         self.name = name
@@ -55,7 +58,7 @@ class Scope:
         self._operators: dict[int, Operator] = {}
         self._edges: dict[Source, list[tuple[Target, bool]]] = {}
         self._subgraph: Subgraph | None = None
-        self._progress_channel = worker.installed.switchboard.reserve()
+        self._progress_channel = worker.reserve_channel()
         self._entered: list[ChangeBatch[Time]] = []
         self._left = 0
         self._index_in_parent = 0
@@ -248,15 +251,15 @@ class Scope:
         graph.edges = {source: [target for target, _ in targets] for source, targets in self._edges.items()}
         subgraph = Subgraph(self.name, self.path, self._nesting, graph.compile(), self._outside())
         subgraph.entered = self._entered
-        state, passed_on = self.worker.rescaling.inherited(self._progress_channel)
-        starters = self.worker.rescaling.starters(int(self.path.split(".")[0])) if state is None else 0
+        state, passed_on = self.worker.inheritance.progress(self._progress_channel)
+        starters = self.worker.starters(int(self.path.split(".")[0])) if state is None else 0
         for index, operator in self._operators.items():
             fans_out = [self._edges[Source(index, port)] for port in range(len(operator.shared.produced))]
             subgraph.adopt(index, operator, fans_out, starters)
         subgraph.inherit(state, passed_on)
         subgraph.open([self._edges[Source(0, port)] for port in range(len(self._entered))])
         self._subgraph = subgraph
-        self.worker.installed.open_progress(self._progress_channel, subgraph)
+        self.worker.open_progress(self._progress_channel, subgraph)
         return subgraph
 
     def abandon(self) -> None:
@@ -267,11 +270,11 @@ class Scope:
             operator.shut_down()
 
     def _outside(self) -> Outside:
-        worker, channel = self.worker, self._progress_channel
+        worker = self.worker
         return Outside(
             worker=worker.id,
             members=lambda: worker.members,
-            broadcast=lambda sequence, changes: worker.broadcast_progress(channel, sequence, changes),
+            broadcast=worker.broadcaster(self._progress_channel),
             activate=self._activate,
             events=worker.events,
         )

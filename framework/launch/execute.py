@@ -241,7 +241,7 @@ def _join(worker: Worker, server: WorkerId, address: Address) -> None:
     """Learn what a joiner must know before its program builds on it."""
     worker.join(server, address)
     deadline_s = time.monotonic() + JOIN_PATIENCE_S
-    while not worker.rescaling.learned:
+    while not worker.membership.learned:
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
             raise PeersUnreachable(

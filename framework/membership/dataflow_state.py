@@ -1,107 +1,48 @@
-"""What a join or a leave takes of a worker's dataflows: capabilities lent, progress handed over, and nothing left."""
+"""What the protocols of joining and leaving ask of a worker's dataflows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Protocol
 
-from framework.dataflow.operator import BuiltOperator
-from framework.errors import GraphError
-from framework.membership.context import LentCapability
 from framework.membership.members import WorkerId
 from framework.membership.messages import ScopeState, SequenceNumbers
-from framework.progress.order import linear_key
-from framework.progress.subgraph import ProgressState
-from framework.wire.messages import Data, Progress
-from framework.worker.dataflows import Dataflows
+from framework.progress.order import Time
+from framework.wire.messages import Progress
+
+LentCapability = tuple[str, int, Time]
+"""A capability for a joiner: the operator's path, its output, and the time."""
 
 
-class WorkerDataflowState:
-    """Implements `Stock`, where the methods are described."""
-
-    def __init__(self, worker: WorkerId, installed: Dataflows) -> None:
-        self._worker = worker
-        self._installed = installed
+class DataflowState(Protocol):
+    """The dataflows of a worker: what it can lend and hand over, and must be rid of before it leaves."""
 
     def dataflows_built(self) -> int:
-        return self._installed.built
+        """How many dataflows were ever built here."""
 
     def channels_built(self) -> int:
-        return self._installed.switchboard.reserved
+        """How many channels these have, or had."""
 
     def fingerprints(self) -> tuple[tuple[int, bytes], ...]:
-        return tuple(self._installed.fingerprints().items())
+        """Those of the dataflows that were built here, by number."""
 
     def next_out(self) -> SequenceNumbers:
-        return tuple(self._installed.batches_sent().items())
+        """By channel, the number of the next batch of progress that this worker sends."""
 
     def lend(self) -> tuple[LentCapability, ...]:
-        lent: list[LentCapability] = []
-        for scope in self._installed.scopes().values():
-            for child in scope.children():
-                if isinstance(child.operator, BuiltOperator) and child.operator.lends:
-                    for port, output in enumerate(child.operator.outputs):
-                        if output.held:
-                            time = min(output.held, key=linear_key)
-                            scope.lend(child.sources[port], time, 1)
-                            lent.append((child.path, port, time))
-        return tuple(lent)
+        """Clone, for a joiner, what this worker's inputs hold; the next batches of the scopes concerned say so."""
 
-    def take_back(self, lent: Sequence[LentCapability]) -> None:
-        children = {
-            child.path: (scope, child) for scope in self._installed.scopes().values() for child in scope.children()
-        }
-        for path, port, time in lent:
-            if path in children:
-                scope, child = children[path]
-                scope.lend(child.sources[port], time, -1)
+    def take_back(self, lent: tuple[LentCapability, ...]) -> None:
+        """Drop, in place of a joiner, what was lent to it."""
 
     def scope_states(self) -> list[ScopeState]:
-        return [_scope_state(channel, scope.progress_state()) for channel, scope in self._installed.scopes().items()]
+        """What this worker has heard of each running scope."""
 
     def unheard(self) -> list[tuple[WorkerId, Progress]]:
-        inboxes = [
-            (sender, Progress(channel, sequence, changes))
-            for channel, scope in self._installed.scopes().items()
-            for sender, sequence, changes in scope.ledger().inbox
-        ]
-        return inboxes + [(sender, batch) for sender, batch in self._installed.early() if isinstance(batch, Progress)]
+        """Batches that have arrived and are not part of `scope_states`."""
 
     def count(self, first: int, sign: int) -> None:
-        for number, scopes in self._installed.scopes_by_dataflow().items():
-            if number >= first:
-                for scope in scopes:
-                    scope.count_starters(sign)
+        """In dataflows from `first` on that are built here, one worker more (1) or fewer (-1) starts with the
+        capabilities that everybody starts with."""
 
     def quiescent(self) -> bool:
-        if any(isinstance(message, Data) for _, message in self._installed.early()):
-            raise GraphError(
-                f"worker {self._worker} cannot leave: records came for a dataflow that it has not built, and would "
-                f"be lost; build every dataflow of the job before worker.leave()"
-            )
-        for scopes in self._installed.scopes_by_dataflow().values():
-            for scope in scopes:
-                if any(
-                    _busy(child.operator) for child in scope.children() if isinstance(child.operator, BuiltOperator)
-                ):
-                    return False
-        roots = self._installed.roots.values()
-        if not any(root.untold() for root in roots):
-            return True
-        for root in roots:
-            root.tell_all()
-        return False
-
-
-def _busy(operator: BuiltOperator) -> bool:
-    return any(output.held for output in operator.outputs) or any(
-        True for handle in operator.inputs for _ in handle.queued()
-    )
-
-
-def _scope_state(channel: int, state: ProgressState) -> ScopeState:
-    return ScopeState(
-        channel,
-        tuple((location, time, count) for (location, time), count in state.pointstamps.items()),
-        tuple((location, time, count) for (location, time), count in state.exits.items()),
-        tuple(state.next_in.items()),
-    )
+        """Whether no record and no capability is left here, and all that was done has been told."""

@@ -7,11 +7,9 @@ to be enlisted. Until it is, it sends nothing to anybody but its server.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
-from enum import Enum
-
 from framework.errors import PeerRefused, ProtocolError
+from framework.membership.effects import Effect, EnterPhase, Log, Phase, Reach, Send
+from framework.membership.inheritance import Inheritance
 from framework.membership.members import Address, Members, WorkerId
 from framework.membership.messages import (
     Enlist,
@@ -28,67 +26,16 @@ from framework.membership.messages import (
     ScopeState,
     Want,
 )
-from framework.progress.order import Time
 from framework.wire.messages import Message, Progress
-
-
-class Phase(Enum):
-    """How far a join has come, as the joiner sees it."""
-
-    ASKING = "turn"
-    LINKING = "links"
-    LEARNING = "state"
-    FILLING = "missing batches"
-    BUILDING = "dataflows"
-    ENLISTING = "enlisting"
-    JOINED = "joined"
-
-
-class Inheritance:
-    """What a joiner begins with."""
-
-    def __init__(self) -> None:
-        self.built = 0
-        """How many dataflows the server has built."""
-        self.channels = 0
-        self.fingerprints: dict[int, bytes] = {}
-        self.lent: dict[tuple[str, int], Time] = {}
-        self.participation: tuple[tuple[WorkerId, int, int], ...] = ()
-        self.scopes: dict[int, ScopeState] = {}
-        self.batches: dict[int, list[tuple[WorkerId, Progress]]] = defaultdict(list)
-        """By channel, those that the server passed on."""
-
-    def take(self, state: JoinState) -> None:
-        """Take over what the server has told."""
-        self.built, self.channels = state.built, state.channels
-        self.fingerprints = dict(state.fingerprints)
-        self.lent = {(path, port): time for path, port, time in state.lent}
-        self.participation = state.participation
-
-    def scope(self, channel: int) -> ScopeState | None:
-        """What to begin a scope with; None if it begins for everybody."""
-        if channel >= self.channels:
-            return None
-        return self.scopes.get(channel) or ScopeState(channel, (), (), ())
 
 
 class Joiner:
     """One join."""
 
-    def __init__(
-        self,
-        worker: WorkerId,
-        server: WorkerId,
-        address: Address,
-        *,
-        send: Callable[[WorkerId, Message], None],
-        reach: Callable[[dict[WorkerId, Address]], None],
-        tell: Callable[[str], None],
-        entered: Callable[[Phase], None],
-    ) -> None:
+    def __init__(self, worker: WorkerId, server: WorkerId, address: Address) -> None:
         self.phase = Phase.ASKING
         self.address = address
-        self.inheritance = Inheritance()
+        self.inheritance = Inheritance(worker)
         self.founders: tuple[WorkerId, ...] = ()
         self.spent: tuple[WorkerId, ...] = ()
         self.addresses: dict[WorkerId, Address] = {}
@@ -96,24 +43,24 @@ class Joiner:
         """With the joiner among them, once the server has told."""
         self._worker = worker
         self._server = server
-        self._send = send
-        self._reach = reach
-        self._tell = tell
-        self._entered = entered
         self._state: JoinState | None = None
         self._first: dict[WorkerId, dict[int, int]] = {}
         self._lacking: set[tuple[int, WorkerId, int]] = set()
-        send(server, Join(address))
 
-    def receive(self, sender: WorkerId, message: Message) -> bool:
-        """Take a message if it belongs to the join; whether it does."""
+    def begin(self) -> list[Effect]:
+        """Ask the server to be let in."""
+        return [self._enter(Phase.ASKING), Send(self._server, Join(self.address))]
+
+    def receive(self, sender: WorkerId, message: Message) -> list[Effect] | None:
+        """Take a message if it belongs to the join; what follows from it, or None if it does not."""
+        effects: list[Effect] = []
         match message:
             case Refuse(reason):
                 raise PeerRefused(f"worker {sender} did not let worker {self._worker} join: {reason}")
             case Queued(_, ahead):
-                self._tell(f"worker {self._worker} waits its turn to join: {ahead} before it")
+                effects = [Log(f"worker {self._worker} waits its turn to join: {ahead} before it")]
             case Roster() if self.phase is Phase.ASKING:
-                self._link(message)
+                effects = self._link(message)
             case ScopeState(channel=channel):
                 self.inheritance.scopes[channel] = message
             case JoinState():
@@ -125,41 +72,42 @@ class Joiner:
                 self.inheritance.batches[channel].append((of, Progress(channel, sequence, changes)))
                 self._lacking.discard((channel, of, sequence))
             case Enlist(joiner) if joiner == self._worker and self.phase is Phase.ENLISTING:
-                self._send(self._server, Enlisted(joiner))
-                self._enter(Phase.JOINED)
+                effects = [Send(self._server, Enlisted(joiner)), self._enter(Phase.JOINED)]
             case _:
-                return False
-        self._go_on()
-        return True
+                return None
+        return effects + self._go_on()
 
-    def ready(self) -> None:
+    def ready(self) -> list[Effect]:
         """The program has built its dataflows: ask to be enlisted."""
         assert self.phase is Phase.BUILDING, self.phase
-        self._enter(Phase.ENLISTING)
-        self._send(self._server, Ready())
+        return [self._enter(Phase.ENLISTING), Send(self._server, Ready())]
 
-    def _enter(self, phase: Phase) -> None:
+    def _enter(self, phase: Phase) -> Effect:
         self.phase = phase
-        self._entered(phase)
+        return EnterPhase(phase)
 
-    def _link(self, roster: Roster) -> None:
+    def _link(self, roster: Roster) -> list[Effect]:
         self.addresses = dict(roster.members)
         workers = tuple(sorted(self.addresses))
         self.members = Members(roster.version, workers).joined_by(self._worker)
         self.founders = roster.founders
         self.spent = roster.spent
-        self._enter(Phase.LINKING)
-        self._reach(self.addresses)
-        self._enter(Phase.LEARNING)
-        self._send(self._server, Linked())
+        return [
+            self._enter(Phase.LINKING),
+            Reach(self.addresses),
+            self._enter(Phase.LEARNING),
+            Send(self._server, Linked()),
+        ]
 
-    def _go_on(self) -> None:
+    def _go_on(self) -> list[Effect]:
+        effects: list[Effect] = []
         if self.phase is Phase.LEARNING and self._state is not None and self._first.keys() == self.addresses.keys():
-            self._compare(self._state)
+            effects += self._compare(self._state)
         if self.phase is Phase.FILLING and not self._lacking:
-            self._enter(Phase.BUILDING)
+            effects.append(self._enter(Phase.BUILDING))
+        return effects
 
-    def _compare(self, state: JoinState) -> None:
+    def _compare(self, state: JoinState) -> list[Effect]:
         """Find out which batches are neither in the server's state nor will come directly."""
         heritage = self.inheritance
         heritage.take(state)
@@ -187,6 +135,5 @@ class Joiner:
         self._lacking = {
             (channel, sender, sequence) for channel, sender, start, stop in ranges for sequence in range(start, stop)
         }
-        self._enter(Phase.FILLING)
-        if ranges:
-            self._send(self._server, Want(tuple(ranges)))
+        filling: list[Effect] = [self._enter(Phase.FILLING)]
+        return [*filling, Send(self._server, Want(tuple(ranges)))] if ranges else filling

@@ -15,13 +15,12 @@ Inputs are closed, and bins have moved away, before it begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum, auto
 
-from framework.membership.context import DataflowState
+from framework.membership.dataflow_state import DataflowState
+from framework.membership.effects import Send
 from framework.membership.members import WorkerId
 from framework.membership.messages import Done, Farewell, Leaving, Released
-from framework.wire.messages import Message
 
 
 class LeaveStep(Enum):
@@ -36,42 +35,36 @@ class LeaveStep(Enum):
 class Leaver:
     """One leave, from the moment that it is granted."""
 
-    def __init__(
-        self,
-        stock: DataflowState,
-        send: Callable[[WorkerId, Message], None],
-        worker: WorkerId,
-        others: tuple[WorkerId, ...],
-    ) -> None:
+    def __init__(self, state: DataflowState, worker: WorkerId, others: tuple[WorkerId, ...]) -> None:
         self.step = LeaveStep.RELEASING
-        self._stock = stock
-        self._send = send
+        self._state = state
         self._worker = worker
         self._others = others
         self._waiting_for = set(others)
-        for worker in others:
-            send(worker, Leaving(stock.dataflows_built()))
 
-    def receive(self, sender: WorkerId, message: Released | Farewell) -> None:
+    def begin(self) -> list[Send]:
+        """Ask the others to send no more records."""
+        return [Send(worker, Leaving(self._state.dataflows_built())) for worker in self._others]
+
+    def receive(self, sender: WorkerId, message: Released | Farewell) -> list[Send]:
         """Take a member's answer."""
-        if isinstance(message, Released) == (self.step is LeaveStep.RELEASING):
-            self._answered(sender)
-
-    def _answered(self, peer: WorkerId) -> None:
-        self._waiting_for.discard(peer)
+        if isinstance(message, Released) != (self.step is LeaveStep.RELEASING):
+            return []
+        self._waiting_for.discard(sender)
         if self._waiting_for:
-            return
+            return []
         if self.step is LeaveStep.RELEASING:
             self.step = LeaveStep.DRAINING
         elif self.step is LeaveStep.PARTING:
             self.step = LeaveStep.GONE
             if self._others:
-                self._send(min(self._others), Done(self._worker))
+                return [Send(min(self._others), Done(self._worker))]
+        return []
 
-    def go_on(self) -> None:
+    def go_on(self) -> list[Send]:
         """Say farewell once nothing is left."""
-        if self.step is LeaveStep.DRAINING and self._stock.quiescent():
+        if self.step is LeaveStep.DRAINING and self._state.quiescent():
             self.step = LeaveStep.PARTING
             self._waiting_for = set(self._others)
-            for worker in self._others:
-                self._send(worker, Farewell())
+            return [Send(worker, Farewell()) for worker in self._others]
+        return []

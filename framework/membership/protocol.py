@@ -7,11 +7,23 @@ nothing that was sent is uncounted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from framework.errors import PeerLost, PeerRefused, ProtocolError
 from framework.membership.bootstrap_server import BootstrapServer, JoinStage, Participation
-from framework.membership.context import LentCapability, MembershipContext
+from framework.membership.dataflow_state import DataflowState, LentCapability
+from framework.membership.effects import (
+    Effect,
+    Log,
+    NotifyJoined,
+    NotifyWish,
+    Part,
+    RefuseLeave,
+    Send,
+    SetAudience,
+    SetDeadline,
+    SetMembers,
+)
 from framework.membership.leaver import Leaver, LeaveStep
 from framework.membership.members import Address, Members, WorkerId
 from framework.membership.messages import (
@@ -42,6 +54,7 @@ from framework.progress.order import EPOCH_MAX
 from framework.wire.messages import Abort, Goodbye, Lost, Message, Progress
 
 _ENDING = "the job is about to end"
+_LAST = "the last worker cannot leave; stop the job instead"
 
 
 class Member:
@@ -55,17 +68,16 @@ class Member:
         addresses: dict[WorkerId, Address],
         participation: Participation,
         spent: Iterable[WorkerId],
-        site: MembershipContext,
+        state: DataflowState,
     ) -> None:
         self.members = members
         self.founders = founders
         self.addresses = addresses
         self.serving: BootstrapServer | None = None
         self.leaving: Leaver | None = None
-        self.turns = Turns(self._send, coordinating=members.workers[:1] == (worker,))
+        self.turns = Turns(coordinating=members.workers[:1] == (worker,))
         self._worker = worker
-        self._site = site
-        self._stock = site.stock
+        self._state = state
         self.spent = {*spent, *members.workers, worker}
         """All that were ever admitted: nobody can join under an id that others may have heard of."""
         self._guests: dict[WorkerId, Address] = {}
@@ -81,6 +93,9 @@ class Member:
         self._parting: set[WorkerId] = set()
         """Leavers that have, and still listen for the answers."""
         self._changes: list[Callable[[], None]] = []
+        """What happens to the members at the end of a step."""
+        self._effects: list[Effect] = []
+        """What the call that is under way is to return."""
 
     # What others want to know
 
@@ -107,42 +122,48 @@ class Member:
 
     # Beginning to leave
 
-    def wish(self) -> None:
+    def wish(self) -> list[Effect]:
         """Ask for what is in the way of leaving to be removed."""
-        for worker in self.members.workers:
-            self._send(worker, Wish(self._worker))
+        self._send_all(Wish(self._worker))
+        return self._collected()
 
-    def leave(self) -> None:
+    def leave(self) -> list[Effect]:
         """Ask for a turn to leave."""
         if len(self.members) == 1:
-            raise PeerRefused("the last worker cannot leave; stop the job instead")
+            raise PeerRefused(_LAST)
         self._wants_to_leave = True
         self._send(self.members.coordinator, Ask(self._worker, self._worker))
+        return self._collected()
 
-    def withdraw(self) -> None:
+    def withdraw(self) -> list[Effect]:
         """Want no turn to leave any more."""
-        self._wants_to_leave = False
-        self._send(self.members.coordinator, Done(self._worker))
+        self._withdraw()
+        return self._collected()
 
     # Messages
 
-    def receive(self, sender: WorkerId, message: Message) -> bool:
-        """Take a message if it belongs to a rescaling; whether it does."""
+    def receive(self, sender: WorkerId, message: Message) -> list[Effect] | None:
+        """Take a message if it is about who takes part; what follows from it, or None if it is not."""
+        taken = self._receive(sender, message)
+        effects = self._collected()
+        return effects if taken else None
+
+    def _receive(self, sender: WorkerId, message: Message) -> bool:
         match message:
             case Join(address):
                 self._invite(sender, address)
             case Ask():
-                self.turns.ask(message)
+                self._do(self.turns.ask(message))
             case Queued(worker, _):
                 if worker in self._guests:
                     self._send(worker, message)
             case Grant(worker):
                 self._granted(worker)
             case Done(worker):
-                self.turns.done(Ask(sender, worker))
+                self._do(self.turns.done(Ask(sender, worker)))
             case Linked() | Want() | Ready():
                 if self.serving is not None and self.serving.joiner == sender:
-                    self.serving.receive(message)
+                    self._do(self.serving.receive(message))
             case Admit(joiner, address, first):
                 self._admit(joiner, address, first)
             case Enlist(joiner):
@@ -150,9 +171,9 @@ class Member:
             case Enlisted(joiner):
                 self._enlisted(sender, joiner)
             case Joined(joiner):
-                self._site.joined_by(joiner)
+                self._effects.append(NotifyJoined(joiner))
             case Wish(worker):
-                self._site.wished(worker)
+                self._effects.append(NotifyWish(worker))
             case Forget(joiner):
                 self._forget(joiner, server=sender)
             case Forgotten(joiner):
@@ -160,7 +181,7 @@ class Member:
             case Leaving(built):
                 self._changes.append(lambda: self._release(sender, built))
             case Released() | Farewell() if self.leaving is not None:
-                self.leaving.receive(sender, message)
+                self._do(self.leaving.receive(sender, message))
             case Farewell():
                 self._part(sender)
             case Goodbye():
@@ -174,25 +195,27 @@ class Member:
                 return False
         return True
 
-    def heard(self, sender: WorkerId, batch: Progress) -> None:
-        """A batch of progress came in."""
+    def heard(self, sender: WorkerId, batch: Progress) -> list[Effect]:
+        """A batch of progress came in; to be told while this worker is `serving`."""
         if self.serving is not None:
-            self.serving.record(sender, batch)
+            self._do(self.serving.record(sender, batch))
+        return self._collected()
 
-    def end_step(self, settled: bool) -> None:
+    def end_step(self, settled: bool) -> list[Effect]:
         """A step is over: all that was lent is told; if nothing that was sent is uncounted, members may change."""
         if self.serving is not None and self.serving.stage is JoinStage.LENDING:
             participation = tuple((worker, first, end) for worker, (first, end) in self._participation.items())
-            built = self._stock.dataflows_built()
-            self.serving.lent_is_told((*participation, (self.serving.joiner, built, EPOCH_MAX)))
+            built = self._state.dataflows_built()
+            self._do(self.serving.lent_is_told((*participation, (self.serving.joiner, built, EPOCH_MAX))))
         if settled:
             changes, self._changes = self._changes, []
             for change in changes:
                 change()
         if self.leaving is not None:
             if self.leaving.step is not LeaveStep.RELEASING and self._worker not in self.members.workers:
-                self.turns.hand_over(self.members.coordinator)
-            self.leaving.go_on()
+                self._do(self.turns.hand_over(self.members.coordinator))
+            self._do(self.leaving.go_on())
+        return self._collected()
 
     @property
     def attentive(self) -> bool:
@@ -204,16 +227,18 @@ class Member:
         """Whether somebody else joins or leaves and cannot do so without this worker."""
         return self.serving is not None or bool(self._forgetting or self._draining or self._parting)
 
-    def close(self) -> None:
+    def close(self) -> list[Effect]:
         """The job is about to end: grant no further turn, and serve no further joiner."""
         self.turns.closed = True
         for guest in list(self._guests):
             self._turn_away(guest, _ENDING)
+        return self._collected()
 
-    def give_up(self, joiner: WorkerId, reason: str) -> None:
+    def give_up(self, joiner: WorkerId, reason: str) -> list[Effect]:
         """Let a join fail that this worker serves; for when it takes too long."""
         if self.provisional == joiner:
             self._fail(reason)
+        return self._collected()
 
     # Joining
 
@@ -227,11 +252,10 @@ class Member:
             reason = _ENDING
         else:
             self._guests[joiner] = address
-            self._site.tell(f"worker {joiner} asks to join through worker {self._worker}")
+            self._log(f"worker {joiner} asks to join through worker {self._worker}")
             self._send(self.members.coordinator, Ask(self._worker, joiner))
             return
-        self._send(joiner, Refuse(reason))
-        self._site.part_with(joiner)
+        self._effects += [Send(joiner, Refuse(reason)), Part(joiner)]
 
     def _unusable(self, joiner: WorkerId) -> str | None:
         """Why nobody can join under this id, if so."""
@@ -246,11 +270,13 @@ class Member:
             return  # withdrawn while this was on its way
         if worker == self._worker:
             if len(self.members) == 1:
-                self.withdraw()
-                raise PeerRefused("the last worker cannot leave; stop the job instead")
+                self._withdraw()
+                self._effects.append(RefuseLeave(_LAST))
+                return
             for guest in list(self._guests):
                 self._turn_away(guest, f"worker {self._worker} is about to leave; join through another")
-            self.leaving = Leaver(self._stock, self._site.send, self._worker, self.members.others(self._worker))
+            self.leaving = Leaver(self._state, self._worker, self.members.others(self._worker))
+            self._do(self.leaving.begin())
             self._changes.append(self._leave_members)
         elif worker in self._guests and (reason := self._unusable(worker)) is not None:
             self._turn_away(worker, reason)
@@ -258,15 +284,15 @@ class Member:
             address = self._guests.pop(worker)
             members = tuple((member, self.addresses[member]) for member in self.members.workers)
             roster = Roster(self.members.version, members, self.founders, tuple(sorted(self.spent)))
-            self.serving = BootstrapServer(self._stock, self._send, worker, address, roster)
-            self._site.bound(worker)
+            self.serving = BootstrapServer(self._state, worker, address, roster)
+            self._do(self.serving.begin())
+            self._effects.append(SetDeadline(worker))
         else:
             self._send(self.members.coordinator, Done(worker))
 
     def _turn_away(self, guest: WorkerId, reason: str) -> None:
         del self._guests[guest]
-        self._send(guest, Refuse(reason))
-        self._site.part_with(guest)
+        self._effects += [Send(guest, Refuse(reason)), Part(guest)]
         self._send(self.members.coordinator, Done(guest))
 
     def _admit(self, joiner: WorkerId, address: Address, first: int) -> None:
@@ -274,17 +300,17 @@ class Member:
         self.spent.add(joiner)
         self.addresses[joiner] = address
         self._participation[joiner] = (first, EPOCH_MAX)
-        self._stock.count(first, 1)
-        self._site.audience_changed(self.audience)
+        self._state.count(first, 1)
+        self._effects.append(SetAudience(self.audience))
         if self.serving is None:
-            self._send(joiner, First(self._stock.next_out()))
+            self._send(joiner, First(self._state.next_out()))
 
     def _enlist(self, joiner: WorkerId, server: WorkerId) -> None:
         if joiner in self._lost_guests:
             raise PeerLost(f"worker {self._worker} lost worker {joiner}: {self._lost_guests[joiner]}")
         self._admitted = None
         self.members = self.members.joined_by(joiner)
-        self._site.members_changed(self.members)
+        self._effects += [SetAudience(self.audience), SetMembers(self.members)]
         self._send(server, Enlisted(joiner))
 
     def _enlisted(self, member: WorkerId, joiner: WorkerId) -> None:
@@ -293,9 +319,8 @@ class Member:
         self.serving.enlisted(member)
         if self.serving.complete:
             self.serving = None
-            self._site.tell(f"worker {joiner} has joined")
-            for worker in self.members.workers:
-                self._send(worker, Joined(joiner))
+            self._log(f"worker {joiner} has joined")
+            self._send_all(Joined(joiner))
             self._send(self.members.coordinator, Done(joiner))
 
     def _lost(self, guest: WorkerId, detail: str) -> None:
@@ -311,23 +336,22 @@ class Member:
         elif self._guests.pop(guest, None) is not None:
             self._send(self.members.coordinator, Done(guest))
         self._parting.discard(guest)
-        self._site.part_with(guest)
+        self._effects.append(Part(guest))
 
     def _fail(self, reason: str) -> None:
         serving = self.serving
         assert serving is not None
         self.serving = None
-        self._site.tell(f"worker {serving.joiner} does not join: {reason}")
+        self._log(f"worker {serving.joiner} does not join: {reason}")
         admitted = serving.stage is JoinStage.ADMITTED
-        serving.give_up(reason)
-        self._site.part_with(serving.joiner)
+        self._do(serving.give_up(reason))
+        self._effects.append(Part(serving.joiner))
         if not admitted:
             self._send(self.members.coordinator, Done(serving.joiner))
             return
         # The next turn may be another server's, whose words could overtake these.
         self._forgetting = set(self.members.workers)
-        for worker in self.members.workers:
-            self._send(worker, Forget(serving.joiner))
+        self._send_all(Forget(serving.joiner))
 
     def _forgotten(self, member: WorkerId, joiner: WorkerId) -> None:
         self._forgetting.discard(member)
@@ -337,18 +361,18 @@ class Member:
     def _forget(self, joiner: WorkerId, server: WorkerId) -> None:
         self._admitted = None
         first, _ = self._participation.pop(joiner)
-        self._stock.count(first, -1)
+        self._state.count(first, -1)
         self._lost_guests.pop(joiner, None)
         self.addresses.pop(joiner, None)
-        self._site.audience_changed(self.audience)
-        self._site.part_with(joiner)
+        self._effects.append(SetAudience(self.audience))
+        self._effects.append(Part(joiner))
         self._send(server, Forgotten(joiner))
 
     # Leaving
 
     def _leave_members(self) -> None:
         self.members = self.members.left_by(self._worker)
-        self._site.members_changed(self.members)
+        self._effects += [SetAudience(self.audience), SetMembers(self.members)]
 
     def _release(self, leaver: WorkerId, built: int) -> None:
         coordinated = leaver == self.members.coordinator
@@ -356,11 +380,11 @@ class Member:
         self._draining.add(leaver)
         first, _ = self._participation[leaver]
         self._participation[leaver] = (first, built)
-        self._stock.count(max(first, built), -1)
-        self._site.members_changed(self.members)
+        self._state.count(max(first, built), -1)
+        self._effects += [SetAudience(self.audience), SetMembers(self.members)]
         self._send(leaver, Released())
         if coordinated and self.members.coordinator == self._worker:
-            self.turns.coordinate(Ask(leaver, leaver))
+            self._do(self.turns.coordinate(Ask(leaver, leaver)))
 
     def _part(self, leaver: WorkerId) -> None:
         if leaver not in self._draining:
@@ -372,14 +396,36 @@ class Member:
         self._participation = {
             one: (first, end)
             for one, (first, end) in self._participation.items()
-            if end > self._stock.dataflows_built()
+            if end > self._state.dataflows_built()
         }
-        self._site.audience_changed(self.audience)
+        self._effects.append(SetAudience(self.audience))
         if self._worker == self.members.coordinator:
-            self._site.tell(f"worker {leaver} has left")
+            self._log(f"worker {leaver} has left")
+
+    def _withdraw(self) -> None:
+        self._wants_to_leave = False
+        self._send(self.members.coordinator, Done(self._worker))
+
+    # Effects
 
     def _send(self, peer: WorkerId, message: Message) -> None:
+        """What a worker says to itself, it hears at once."""
         if peer == self._worker:
-            assert self.receive(peer, message), message
+            assert self._receive(peer, message), message
         else:
-            self._site.send(peer, message)
+            self._effects.append(Send(peer, message))
+
+    def _send_all(self, message: Message) -> None:
+        for worker in self.members.workers:
+            self._send(worker, message)
+
+    def _do(self, sends: Sequence[Send]) -> None:
+        for send in sends:
+            self._send(send.peer, send.message)
+
+    def _log(self, text: str) -> None:
+        self._effects.append(Log(text))
+
+    def _collected(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects

@@ -241,7 +241,7 @@ class _Body:
         except _Asleep:
             pass
         except (PeerRefused, PeerLost) as error:
-            if self.worker.rescaling.joining:
+            if self.worker.membership.joining:
                 self._end(Status.TURNED_AWAY)
             else:
                 self.failure = f"{type(error).__name__}: {error}"
@@ -269,7 +269,7 @@ class _Body:
     @property
     def _must_build(self) -> bool:
         """Whether a joiner has learned all, and its program has yet to build on it."""
-        return self.worker.rescaling.learned and not self.worker.installed.built
+        return self.worker.membership.learned and not self.worker.dataflows_built
 
     def take_sent(self) -> tuple[tuple[WorkerId, Frame], ...]:
         """What it has sent since it was last asked."""
@@ -286,19 +286,19 @@ class _Body:
             self._part_if_done()
 
     def _step(self, arrivals: Arrivals) -> None:
-        worker, rescaling = self.worker, self.worker.rescaling
+        worker, membership = self.worker, self.worker.membership
         self._transport.arrive(arrivals)
-        if not self._transport.arrived and not worker.installed_dataflows() and not rescaling.active:
+        if not self._transport.arrived and not worker.installed_dataflows() and not membership.active:
             raise _Asleep
         worker.step_or_park()
-        if rescaling.learned and self._program is None:
+        if membership.learned and self._program is None:
             self._program = self._role.part(worker, self._log)
         self._part_if_done()
 
     def _part_if_done(self) -> None:
-        worker, rescaling = self.worker, self.worker.rescaling
-        done = self._goodbyes and not self._program and not rescaling.joining and not worker.installed_dataflows()
-        if (rescaling.gone or done) and worker.part():
+        worker, membership = self.worker, self.worker.membership
+        done = self._goodbyes and not self._program and not membership.joining and not worker.installed_dataflows()
+        if (membership.gone or done) and worker.part():
             self._end(Status.LEFT)
 
     def _end(self, status: Status) -> None:

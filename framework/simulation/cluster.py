@@ -5,7 +5,7 @@ steps, or one frame arrives on one link. Frames stay in order within a link and 
 their dataflows, the progress protocol and the wire format are those of production; only the links and the clock are
 simulated. A worker that has parked is not stepped before something wakes it, so that a wake-up that is lost shows.
 
-Workers may join while it runs (`join`) and leave (`rescaling.begin_leave`, in a program); joiners may die (`kill`).
+Workers may join while it runs (`join`) and leave (`membership.begin_leave`, in a program); joiners may die (`kill`).
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class SimulatedCluster:
         network, pace = self.network, self._pace
         network.now_s += self.random.random() / 1000
         links = network.busy()
-        for worker in [worker for worker in self._joining if self.workers[worker].rescaling.learned]:
+        for worker in [worker for worker in self._joining if self.workers[worker].membership.learned]:
             self._programs[worker] = self._joining.pop(worker)(self.workers[worker])
         awake = [worker for worker in self.workers if self._awake(worker)]
         # As with a real input, the program of a worker whose peers are behind waits for them.
@@ -182,13 +182,13 @@ class SimulatedCluster:
         try:
             self.workers[worker].step_or_park()
         except (PeerRefused, PeerLost) as refusal:
-            if not self.workers[worker].rescaling.joining:
+            if not self.workers[worker].membership.joining:
                 raise
             self._trace.append(f"{self.moves}: {refusal}")
             self.refusals.append(str(refusal))
             self.kill(worker)
             return
-        if self.workers[worker].rescaling.gone and worker not in self.departed:
+        if self.workers[worker].membership.gone and worker not in self.departed:
             self._dismiss(worker)
         end = self.network.ends[worker]
         assert not end.unflushed, f"worker {worker} has stepped and kept {end.unflushed} for itself"
@@ -208,10 +208,10 @@ class SimulatedCluster:
 
     def _awake(self, worker: WorkerId) -> bool:
         end = self.network.ends[worker]
-        rescaling = self.workers[worker].rescaling
-        if worker in self.departed or (rescaling.learned and not self.workers[worker].installed.built):
+        membership = self.workers[worker].membership
+        if worker in self.departed or (membership.learned and not self.workers[worker].dataflows_built):
             return False
-        if not self.workers[worker].installed_dataflows() and not rescaling.active:
+        if not self.workers[worker].installed_dataflows() and not membership.active:
             return bool(end.arrived)
         return end.asleep_until_s() <= self.network.now_s
 
@@ -220,7 +220,7 @@ class SimulatedCluster:
         until_s = min(
             self.network.ends[id_].asleep_until_s()
             for id_, worker in self.workers.items()
-            if id_ not in self.departed and (worker.installed_dataflows() or worker.rescaling.active)
+            if id_ not in self.departed and (worker.installed_dataflows() or worker.membership.active)
         )
         if until_s == inf:
             raise SimulationStuck(f"all workers sleep, nothing is under way, and yet: {self._states()}")

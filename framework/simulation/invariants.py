@@ -151,7 +151,7 @@ class Invariants:
         for id_ in {*workers, *enlisted} - provisional:
             worker = self._cluster.workers[id_]
             running = worker.dataflows()
-            for number, root in running.items() if not worker.rescaling.parted else ():
+            for number, root in running.items() if not worker.membership.parted else ():
                 dataflow = self._dataflows.setdefault(number, _Dataflow(number))
                 if id_ not in dataflow.ever_built:
                     dataflow.ever_built.add(id_)
@@ -160,11 +160,11 @@ class Invariants:
                 for scope in dataflow.on[id_].all_scopes:
                     scope.look(peers=len(worker.members))
             for number, dataflow in self._dataflows.items():
-                if number not in running or worker.rescaling.parted:
+                if number not in running or worker.membership.parted:
                     gone = dataflow.on.pop(id_, None)
                     for scope in gone.all_scopes if gone else ():
                         self._next_out[scope.path, id_] = scope.ledger.sequences.next_out
-                if id_ in self._cluster.departed or worker.rescaling.parted:
+                if id_ in self._cluster.departed or worker.membership.parted:
                     dataflow.built.pop(id_, None)
 
     def _provisional(self) -> set[WorkerId]:
@@ -172,7 +172,7 @@ class Invariants:
         return {
             id_
             for id_, worker in self._cluster.workers.items()
-            if worker.rescaling.joining
+            if worker.membership.joining
             and not any(
                 isinstance(message, Enlist) and receiver == id_
                 for _, receiver, message in self._cluster.network.under_way()
@@ -188,7 +188,7 @@ class Invariants:
                 for scope in root.all_scopes:
                     add_all(moment.existing[scope.path], scope.records)
             absent = sum(
-                not worker.rescaling.joiner for worker in everyone.values() if worker.id not in dataflow.ever_built
+                not worker.membership.joiner for worker in everyone.values() if worker.id not in dataflow.ever_built
             )
             if absent and dataflow.number not in self._abandoned:
                 # They will start with these capabilities; all others know that.
@@ -213,9 +213,9 @@ class Invariants:
         for id_, worker in self._cluster.workers.items():
             if id_ in self._cluster.departed:
                 continue
-            lent = list(worker.rescaling.member.lent)
-            if worker.rescaling.joiner is not None and id_ not in self._provisional():
-                lent += [(*place, time) for place, time in worker.rescaling.joiner.inheritance.lent.items()]
+            lent = list(worker.membership.member.lent)
+            if worker.membership.joiner is not None and id_ not in self._provisional():
+                lent += [(*place, time) for place, time in worker.membership.joiner.inheritance.lent.items()]
             for path, port, time in lent:
                 scope, location = self._places.sources[path, port]
                 add(moment.existing[scope], (location, time), 1)
@@ -312,7 +312,7 @@ class Invariants:
             )
         dataflow = scope.path.split(".")[0]
         left = any(counts for path, counts in moment.existing.items() if path.split(".")[0] == dataflow)
-        if self._cluster.workers[scope.worker].rescaling.joiner and not left:
+        if self._cluster.workers[scope.worker].membership.joiner and not left:
             return  # it may have joined when the dataflow was complete
         for sender in self._cluster.workers:
             next_out = self._next_out.get((scope.path, sender), 0)

@@ -154,7 +154,7 @@ class Positions:
                 for port, (location, output) in enumerate(zip(child.sources, operator.outputs, strict=True)):
                     self.outputs[id(output)] = scope.path, location
                     self.sources[child.path, port] = scope.path, location
-        for channel, end in worker.installed.channels.items():
+        for channel, end in worker.channels().items():
             if isinstance(end, Subgraph):
                 self.progress_channels[channel] = end.path
             elif id(end) in self.inputs:

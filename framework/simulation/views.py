@@ -75,7 +75,7 @@ NOBODY = WorkerView(
 
 def look(worker: Worker, capabilities: Iterable[Capability], log: Log) -> WorkerView:
     """Take in a worker, between steps."""
-    rescaling = worker.rescaling
+    membership = worker.membership
     existing: dict[str, Counts] = {}
     scopes: dict[str, ScopeView] = {}
     places = Positions()
@@ -93,12 +93,12 @@ def look(worker: Worker, capabilities: Iterable[Capability], log: Log) -> Worker
     early = [message for _, message in worker.early() if isinstance(message, Data)]
     assert not early, f"{early} for a dataflow that is not built would go uncounted"
     lent: dict[str, Counts] = {}
-    for operator, port, time in rescaling.member.lent:
+    for operator, port, time in membership.member.lent:
         path, location = places.sources[operator, port]
         add(lent.setdefault(path, {}), (location, time), 1)
     return WorkerView(
-        joining=rescaling.joining,
-        gone=rescaling.parted,
+        joining=membership.joining,
+        gone=membership.parted,
         running=bool(worker.installed_dataflows()),
         scopes=scopes,
         existing=existing,

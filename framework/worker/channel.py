@@ -37,8 +37,8 @@ class WorkerChannel:
 
     def founders(self) -> tuple[WorkerId, ...]:
         """The workers that the job began with."""
-        self._owner.installed.fixed_operators.add(self._receiver)
-        return self._owner.rescaling.founders
+        self._owner.dataflows.fixed_operators.add(self._receiver)
+        return self._owner.membership.founders
 
     def reserve(self, peer: WorkerId, size: int) -> Reservation | None:
         """Memory of another worker for a container whose buffers take `size` bytes, if that saves a copy."""

@@ -6,11 +6,12 @@ and the time of day only through its clock; the simulator and real processes dri
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 
 from framework.errors import GraphError, JobAborted, JobStopped, PeerLost
 from framework.events import Events, MessageSent, Parked
-from framework.membership.driver import Rescaling
+from framework.membership.driver import Membership
 from framework.membership.members import Address, Members, WorkerId
 from framework.progress.subgraph import Change
 from framework.wire.container import Reservation
@@ -19,9 +20,11 @@ from framework.worker.agenda import Agenda
 from framework.worker.dataflows import Dataflows
 from framework.worker.transport import Transport
 
+_log = logging.getLogger("hailer.worker")
+
 
 class Stepper:
-    """What of a worker runs its dataflows; a `Worker` is what its program sees."""
+    """The loop of one worker, and what it drives."""
 
     def __init__(
         self,
@@ -34,23 +37,23 @@ class Stepper:
         self.id = worker
         self.events = Events(worker, clock)
         self.transport = transport
-        self.installed = Dataflows(self.events)
+        self.dataflows = Dataflows(self.events)
         self.stepping = False
         self.steps = 0
+        self.agenda = Agenda()
+        self.departed: set[WorkerId] = set()
+        """Those who have said goodbye."""
         self._clock = clock
-        self._agenda = Agenda()
         self._ready: set[int] = set()
         self._unannounced: list[Built] = []
         self._stopping: str | None = None
-        self._departed: set[WorkerId] = set()
-        """Those who have said goodbye."""
         known = addresses or dict.fromkeys(members.workers, ("", 0))
-        self.rescaling = Rescaling(self, members, dict(known))
+        self.membership = Membership(self, members, dict(known))
 
     @property
     def members(self) -> Members:
         """The workers that records go to."""
-        return self.rescaling.members
+        return self.membership.members
 
     # Stepping
 
@@ -60,21 +63,21 @@ class Stepper:
         if self._stopping is not None:
             raise JobStopped(self._stopping)
         self.stepping = True
-        roots = self.installed.roots
+        roots = self.dataflows.roots
         try:
-            if self.rescaling.joining:
+            if self.membership.joining:
                 return self._step_joining()
             for sender, message in self.transport.receive():
                 self._receive(sender, message)
             if self._unannounced:
                 self._announce()
-            self._agenda.run(self._clock(), self.transport.congested())
+            self.agenda.run(self._clock(), self.transport.congested())
             for number in sorted(self._ready):
                 self._ready.discard(number)
                 root = roots.get(number)
                 if root is not None and not root.schedule() and number in roots:
                     self.drop_dataflow(number)
-            self.rescaling.end_step()
+            self.membership.end_step()
             self.transport.flush()
         finally:
             self.stepping = False
@@ -83,7 +86,7 @@ class Stepper:
 
     def _step_joining(self) -> bool:
         """A joiner that is no member yet only exchanges messages; who steps it after the state has come has built."""
-        self.rescaling.enlist()
+        self.membership.enlist()
         for sender, message in self.transport.receive():
             self._receive(sender, message)
         self.transport.flush()
@@ -91,28 +94,24 @@ class Stepper:
 
     def step_or_park(self, timeout_s: float | None = None) -> bool:
         """Step; if there is nothing to do, first sleep until there is, or until `timeout_s` have passed."""
-        if not self._has_work() and (self.installed.roots or self.rescaling.active):
-            self._park(timeout_s)
+        if not self._has_work() and (self.dataflows.roots or self.membership.active):
+            self.park(timeout_s)
         return self.step()
 
-    def step_while(self, condition: Callable[[], bool]) -> None:
-        """Step, sleeping in between, for as long as `condition` holds and any dataflow is left."""
-        while condition() and self.step_or_park():
-            pass
-
     def _has_work(self) -> bool:
-        if self.rescaling.joining:
-            return self.rescaling.learned or self._stopping is not None
+        if self.membership.joining:
+            return self.membership.learned or self._stopping is not None
         return (
             bool(self._ready)
-            or self._agenda.urgent()
+            or self.agenda.urgent()
             or self._stopping is not None
-            or (self._agenda.waits_for_clear() and not self.transport.congested())
+            or (self.agenda.waits_for_clear() and not self.transport.congested())
         )
 
-    def _park(self, timeout_s: float | None) -> None:
+    def park(self, timeout_s: float | None) -> None:
+        """Sleep until something arrives, a timer is due, or the time is over."""
         started_s = self._clock()
-        due_s = self._agenda.due_at_s()
+        due_s = self.agenda.due_at_s()
         if due_s is not None:
             until_due_s = max(0.0, due_s - started_s)
             timeout_s = until_due_s if timeout_s is None else min(timeout_s, until_due_s)
@@ -122,42 +121,52 @@ class Stepper:
 
     def after(self, delay_s: float, action: Callable[[], None]) -> None:
         """Call `action` in this worker's thread, once so many seconds have passed."""
-        self._agenda.at(self._clock() + delay_s, action)
+        self.agenda.at(self._clock() + delay_s, action)
 
     def request_stop(self, reason: str) -> None:
         """Have the next step raise `JobStopped`; may be called from any thread or signal handler."""
         self._stopping = reason
         self.transport.wake()
 
+    def log(self, text: str) -> None:
+        """Tell the user what goes on."""
+        _log.info("%s", text)
+
     # What runs
 
-    def installed_dataflows(self) -> list[int]:
-        """The numbers of the dataflows that are running."""
-        return list(self.installed.roots)
+    def activate(self, number: int) -> None:
+        """Have a dataflow scheduled in the next step."""
+        self._ready.add(number)
 
     def drop_dataflow(self, number: int) -> None:
         """End a dataflow at once, whatever is under way in it; do so on every worker."""
-        self.installed.drop(number)
+        self.dataflows.drop(number)
         self._ready.discard(number)
 
     def shut_down(self) -> None:
         """End all dataflows at once."""
-        for number in self.installed_dataflows():
+        for number in list(self.dataflows.roots):
             self.drop_dataflow(number)
 
     # What comes in
 
     def _receive(self, sender: WorkerId, message: Message) -> None:
-        if self.rescaling.receive(sender, message):
-            return
+        if isinstance(message, Data):
+            self.dataflows.switchboard.dispatch(sender, message)
+        elif isinstance(message, Progress):
+            if self.membership.serving:
+                self.membership.heard(sender, message)
+            self.dataflows.switchboard.dispatch(sender, message)
+        elif not self.membership.receive(sender, message):
+            self._receive_from_member(sender, message)
+
+    def _receive_from_member(self, sender: WorkerId, message: Message) -> None:
         match message:
-            case Data() | Progress():
-                self.installed.switchboard.dispatch(sender, message)
             case Built(dataflow, fingerprint):
-                self.installed.compare(dataflow, sender, fingerprint)
+                self.dataflows.compare(dataflow, sender, fingerprint)
             case Goodbye():
-                self._departed.add(sender)
-                if sender not in self.members.workers and sender not in self.rescaling.audience:
+                self.departed.add(sender)
+                if sender not in self.members.workers and sender not in self.membership.audience:
                     self.transport.part_with(sender)
             case Abort(report):
                 raise JobAborted(report)
@@ -168,7 +177,7 @@ class Stepper:
         """Up to where the dataflows are complete, for the report of a loss."""
         least = [
             f"dataflow {number} was complete before {min(times)}"
-            for number, state in self.installed.progress_states().items()
+            for number, state in self.dataflows.progress_states().items()
             if (times := [time for (_, time), count in state.pointstamps.items() if count > 0])
         ]
         return "".join(f"; {one}" for one in least)
@@ -177,7 +186,7 @@ class Stepper:
 
     def send_data(self, peer: WorkerId, message: Data, where: str, reservation: Reservation | None = None) -> None:
         """Send a container to another worker; `where` is who it is from."""
-        if self.rescaling.joining:
+        if self.membership.joining:
             raise GraphError(f"worker {self.id} has not joined yet; call worker.bootstrap() before it sends records")
         self.transport.send(peer, message, where, reservation)
         if self.events.listening:
@@ -186,18 +195,21 @@ class Stepper:
     def broadcast_progress(self, channel: int, sequence: int, changes: tuple[Change, ...]) -> None:
         """Send a batch of progress to all other workers."""
         message = Progress(channel, sequence, changes)
-        for peer in self.rescaling.audience:
+        for peer in self.membership.audience:
             self.transport.send(peer, message)
 
-    def congested(self) -> bool:
-        """Whether sources should pause because a peer is behind."""
-        return self.transport.congested()
+    def announce(self, built: Built) -> None:
+        """Tell all other workers of a dataflow that was built here; a joiner does once it is a member."""
+        self._unannounced.append(built)
+        if not self.membership.joining:
+            self._announce()
 
     def _announce(self) -> None:
         for built in self._unannounced:
-            self._broadcast(built)
+            self.broadcast(built)
         self._unannounced.clear()
 
-    def _broadcast(self, message: Message) -> None:
+    def broadcast(self, message: Message) -> None:
+        """Send a message to all other members."""
         for peer in self.members.others(self.id):
             self.transport.send(peer, message)

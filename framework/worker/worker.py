@@ -1,6 +1,7 @@
 """A worker, as its program sees it: builds dataflows, takes part in the job, joins it late, leaves it early, ends.
 
-Running what was built is `Stepper`'s; who takes part, and the protocols by which that changes, are `Rescaling`'s.
+Running what was built is `Stepper`'s; who takes part, and the protocols by which that changes, are `Membership`'s. To
+the scopes that are built on it, a worker is a `WorkerContext`.
 """
 
 from __future__ import annotations
@@ -8,15 +9,17 @@ from __future__ import annotations
 import time as monotonic
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from framework.dataflow.handle import InputHandle
 from framework.dataflow.operator import Activator
 from framework.dataflow.scope import Scope
 from framework.errors import GraphError
 from framework.events import DataflowBuilt
+from framework.membership.inheritance import Inheritance
 from framework.membership.members import Address, Members, WorkerId
 from framework.progress.domain import Domain, Region
-from framework.progress.subgraph import ProgressState, Subgraph
+from framework.progress.subgraph import Change, ProgressState, Subgraph
 from framework.wire.messages import Abort, Built, Data, Goodbye, Progress
 from framework.worker.channel import WorkerChannel
 from framework.worker.dataflows import fingerprint_of
@@ -24,7 +27,7 @@ from framework.worker.stepper import Stepper
 from framework.worker.transport import Traffic, Transport
 
 
-class Worker(Stepper):
+class Worker:
     """One thread of a computation."""
 
     def __init__(
@@ -36,8 +39,13 @@ class Worker(Stepper):
         args: Sequence[str] = (),
         addresses: Mapping[WorkerId, Address] | None = None,
     ) -> None:
-        super().__init__(worker, members, transport, clock, addresses)
+        self.id = worker
         self.args = tuple(args)
+        self.transport = transport
+        self._stepper = Stepper(worker, members, transport, clock, addresses)
+        self._dataflows = self._stepper.dataflows
+        self.events = self._stepper.events
+        self.membership = self._stepper.membership
         self.can_leave = False
         """Set by a program that looks at `asked_to_leave`, and leaves when it is true."""
         self.asked_to_leave = False
@@ -55,15 +63,70 @@ class Worker(Stepper):
         """How many workers there are, this one included."""
         return len(self.members)
 
+    @property
+    def members(self) -> Members:
+        """The workers that records go to."""
+        return self.membership.members
+
+    @property
+    def founders(self) -> tuple[WorkerId, ...]:
+        """The workers that the job began with."""
+        return self.membership.founders
+
+    def has_joined(self, worker: WorkerId) -> bool:
+        """Whether `worker` has joined since this one is here, and every member's records may go to it."""
+        return worker in self.membership.complete
+
+    # Stepping
+
+    def step(self) -> bool:
+        """Do what there is to do now; tell whether any dataflow is left."""
+        return self._stepper.step()
+
+    def step_or_park(self, timeout_s: float | None = None) -> bool:
+        """Step; if there is nothing to do, first sleep until there is, or until `timeout_s` have passed."""
+        return self._stepper.step_or_park(timeout_s)
+
+    def step_while(self, condition: Callable[[], bool]) -> None:
+        """Step, sleeping in between, for as long as `condition` holds and any dataflow is left."""
+        while condition() and self._stepper.step_or_park():
+            pass
+
+    @property
+    def stepping(self) -> bool:
+        """Whether a step is under way."""
+        return self._stepper.stepping
+
+    @property
+    def steps(self) -> int:
+        """How many there were."""
+        return self._stepper.steps
+
+    def after(self, delay_s: float, action: Callable[[], None]) -> None:
+        """Call `action` in this worker's thread, once so many seconds have passed."""
+        self._stepper.after(delay_s, action)
+
+    def congested(self) -> bool:
+        """Whether sources should pause because a peer is behind."""
+        return self.transport.congested()
+
+    def request_stop(self, reason: str) -> None:
+        """Have the next step raise `JobStopped`; may be called from any thread or signal handler."""
+        self._stepper.request_stop(reason)
+
+    def log(self, text: str) -> None:
+        """Tell the user what goes on."""
+        self._stepper.log(text)
+
     # Building
 
     @contextmanager
     def dataflow(self, name: str = "dataflow") -> Iterator[Scope]:
         """Build a dataflow within a `with` block; it runs from the block's end on, whenever the worker steps."""
-        number = self.installed.begin()
-        first_channel = self.installed.switchboard.reserved
+        number = self._dataflows.begin()
+        first_channel = self._dataflows.switchboard.reserved
         nesting = Region(Domain())
-        scope = Scope(self, name, str(number), nesting, lambda: self._ready.add(number), None)
+        scope = Scope(self, name, str(number), nesting, partial(self._stepper.activate, number), None)
         try:
             yield scope
             root = scope.close()
@@ -71,48 +134,75 @@ class Worker(Stepper):
         except BaseException:
             scope.abandon()
             raise
-        self.installed.add(number, root, first_channel)
-        self._ready.add(number)
+        self._dataflows.add(number, root, first_channel)
+        self._stepper.activate(number)
         if self.events.listening:
             self.events.emit(DataflowBuilt(number, name, tuple(scope.operators())))
 
     def _announce_built(self, number: int, fingerprint: bytes) -> None:
-        self.rescaling.check_fingerprint(number, fingerprint)
-        self.installed.compare(number, self.id, fingerprint)
-        self._unannounced.append(Built(number, fingerprint))
-        if not self.rescaling.joining:
-            self._announce()
+        self.inheritance.check_fingerprint(number, fingerprint)
+        self._dataflows.compare(number, self.id, fingerprint)
+        self._stepper.announce(Built(number, fingerprint))
+
+    # What scopes need to be built
+
+    @property
+    def inheritance(self) -> Inheritance:
+        """What this worker begins with."""
+        return self.membership.inheritance
+
+    def starters(self, dataflow: int) -> int:
+        """How many workers start a dataflow with the capabilities that everybody starts with."""
+        return self.membership.starters(dataflow)
+
+    def reserve_channel(self) -> int:
+        """The number of a new channel."""
+        return self._dataflows.switchboard.reserve()
 
     def open_channel(self, handle: InputHandle, sender: str) -> WorkerChannel:
         """An edge that ends at `handle` and begins at the operator named `sender`."""
-        return WorkerChannel(self, self.installed.open_data(handle), handle, sender)
+        return WorkerChannel(self._stepper, self._dataflows.open_data(handle), handle, sender)
+
+    def open_progress(self, channel: int, subgraph: Subgraph) -> None:
+        """Hand batches of progress that come in on `channel` to a scope."""
+        self._dataflows.open_progress(channel, subgraph)
+
+    def broadcaster(self, channel: int) -> Callable[[int, tuple[Change, ...]], None]:
+        """What sends a numbered batch of progress to all other workers."""
+        return partial(self._stepper.broadcast_progress, channel)
 
     def activator(self, activate: Callable[[], None]) -> Activator:
         """The ways to have `activate` called."""
 
         def from_thread() -> None:
-            self._agenda.from_thread(activate)
+            self._stepper.agenda.from_thread(activate)
             self.transport.wake()
 
         return Activator(
             activate=activate,
             activate_from_thread=from_thread,
             activate_after=lambda delay_s: self.after(delay_s, activate),
-            activate_when_clear=lambda: self._agenda.when_clear(activate),
+            activate_when_clear=lambda: self._stepper.agenda.when_clear(activate),
         )
 
     def on_finish(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the program has returned and only what is under way remains to be done."""
         self._on_finish.append(callback)
 
+    def object_to_leaving(self, objection: Callable[[], str | None]) -> Callable[[], None]:
+        """Ask `objection` what is in the way, if anything, before this worker leaves; returns what ends that."""
+        objections = self.membership.obstacles.objections
+        objections.append(objection)
+        return lambda: objections.remove(objection)
+
     # Joining and leaving
 
     def join(self, server: WorkerId, address: Address) -> None:
         """Begin to join the job that `server` works on; this worker's process listens at `address`.
 
-        Step until `rescaling.learned`, then run the program; its `bootstrap` completes the join.
+        Step until `membership.learned`, then run the program; its `bootstrap` completes the join.
         """
-        self.rescaling.begin_join(server, address, self.transport.reach)
+        self.membership.join(server, address)
         self.transport.flush()
 
     def bootstrap(self) -> bool:
@@ -121,14 +211,14 @@ class Worker(Stepper):
         On a worker that the job began with it does nothing. A program whose joiners feed no input of their own says
         `if worker.bootstrap(): return`.
         """
-        while self.rescaling.joining:
+        while self.membership.joining:
             self.step_or_park()
-        return self.rescaling.joined
+        return self.membership.joined
 
     @property
     def leaves_when_asked(self) -> bool:
         """Whether asking this worker to leave has an effect: its program looks out for that, or it joined and will."""
-        return (self.can_leave or self.rescaling.joined) and self.rescaling.may_leave
+        return (self.can_leave or self.membership.joined) and self.membership.obstacles.passable
 
     def ask_to_leave(self) -> None:
         """Have the program leave when it looks at `asked_to_leave` next; may be called from any thread or handler."""
@@ -138,22 +228,22 @@ class Worker(Stepper):
     def leave(self) -> None:
         """Leave the job: close the inputs, have the bins taken away, let what is left drain, and part from the others.
 
-        Bins are moved by whoever sends the job's commands, who hears of it through `rescaling.on_wish`. When it returns
-        this worker is no longer part of the job, and its program should end.
+        Bins are moved by the worker that sends the job's commands, which hears of it through `membership.on_wish`. When
+        it returns, this worker is no longer part of the job, and its program should end.
         """
-        running, rescaling = self.installed.roots, self.rescaling
-        rescaling.check_may_leave()
+        running, membership = self._dataflows.roots, self.membership
+        membership.obstacles.check()
         self.close_inputs()
-        if rescaling.objection() is not None:
-            rescaling.wish_to_leave()
-        while running and rescaling.objection() is not None:
+        if membership.obstacles.objection() is not None:
+            membership.wish_to_leave()
+        while running and membership.obstacles.objection() is not None:
             self.step_or_park()
         if not running:
             return  # the job has ended meanwhile
-        rescaling.begin_leave()
-        while not rescaling.gone:
-            if not running and not rescaling.leaving:
-                rescaling.withdraw()
+        membership.begin_leave()
+        while not membership.gone:
+            if not running and not membership.leaving:
+                membership.withdraw()
                 return  # the job has ended, and nobody grants turns any more
             self.step_or_park()
         self.shut_down()
@@ -167,15 +257,15 @@ class Worker(Stepper):
         self.can_leave = True
         self.step_while(lambda: not self.asked_to_leave)
         self.can_leave = False
-        if self.installed.roots:
+        if self._dataflows.roots:
             try:
-                self.rescaling.check_may_leave()
+                self.membership.obstacles.check()
             except GraphError as reason:
-                self.rescaling.tell(f"{reason}; a second SIGTERM stops it")
+                self.log(f"{reason}; a second SIGTERM stops it")
                 self.complete()
                 return False
             self.leave()
-        return self.rescaling.gone
+        return self.membership.gone
 
     # Ending
 
@@ -188,18 +278,18 @@ class Worker(Stepper):
     def complete(self) -> None:
         """Close the inputs and run until every dataflow is complete."""
         self.close_inputs()
-        while self.installed.roots:
+        while self._dataflows.roots:
             self.step_or_park()
 
     def finish(self) -> None:
         """Complete every dataflow, if this worker has not left, and part from the peers."""
         self.bootstrap()
-        if not self.rescaling.gone:
-            self.rescaling.check_built()
-            if not (self.rescaling.joined and self.stay()):
+        if not self.membership.gone:
+            self.membership.check_built()
+            if not (self.membership.joined and self.stay()):
                 self.complete()
         while not self.part():
-            self._park(None)
+            self._stepper.park(None)
             self.step()
 
     def part(self) -> bool:
@@ -207,8 +297,8 @@ class Worker(Stepper):
 
         While others join or leave, and this worker has to do with it, it says nothing yet: they need it.
         """
-        self.rescaling.close()
-        if self.rescaling.engaged:
+        self.membership.close()
+        if self.membership.engaged:
             self.transport.flush()
             return False
         others = set(self.members.others(self.id))
@@ -216,27 +306,52 @@ class Worker(Stepper):
             self.transport.send(peer, Goodbye())
             self._parted_from.add(peer)
         self.transport.flush()
-        return self.rescaling.gone or not others - self._departed
+        return self.membership.gone or not others - self._stepper.departed
+
+    def drop_dataflow(self, number: int) -> None:
+        """End a dataflow at once, whatever is under way in it; do so on every worker."""
+        self._stepper.drop_dataflow(number)
+
+    def shut_down(self) -> None:
+        """End all dataflows at once."""
+        self._stepper.shut_down()
 
     def abort(self, report: str) -> None:
         """Give everything up, and tell the peers that the job has failed; they end too."""
         self.shut_down()
-        self._broadcast(Abort(report))
+        self._stepper.broadcast(Abort(report))
         self.transport.flush()
 
     # Looking in
 
+    @property
+    def dataflows_built(self) -> int:
+        """How many dataflows were begun here."""
+        return self._dataflows.built
+
+    def installed_dataflows(self) -> list[int]:
+        """The numbers of the dataflows that are running."""
+        return list(self._dataflows.roots)
+
     def dataflows(self) -> dict[int, Subgraph]:
         """The outermost scope of each running dataflow."""
-        return dict(self.installed.roots)
+        return dict(self._dataflows.roots)
 
     def progress_states(self) -> dict[int, ProgressState]:
         """What each dataflow's outermost scope has heard so far."""
-        return self.installed.progress_states()
+        return self._dataflows.progress_states()
+
+    def channels(self) -> dict[int, InputHandle | Subgraph]:
+        """Where each channel ends: at an operator's input (records), or at a scope (progress)."""
+        return self._dataflows.channels
+
+    def batches_sent(self) -> dict[int, int]:
+        """By channel, how many batches of progress each scope has sent, those that have ended included."""
+        return self._dataflows.batches_sent()
 
     def early(self) -> list[tuple[WorkerId, Data | Progress]]:
         """Messages for dataflows that are not built yet."""
-        return self.installed.early()
+        return self._dataflows.early()
 
     def traffic(self) -> Traffic:
         """What went to other processes so far."""

@@ -94,9 +94,7 @@ def sliding_window(
     results = pa.schema([*keys.schema, *borders, *combined.results, pa.field(PANE, pa.string())])
     late = pa.schema([*columns.schema, *borders])
     _check_names(results, late, where)
-    compiled = CompiledAggregates(
-        combined, keys, log=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}")
-    )
+    compiled = CompiledAggregates(combined, keys, log=lambda text: columns.scope.worker.log(f"{where}: {text}"))
     timing = Timing(WindowSlices(length, step, offset), clock, lateness, early is not None)
     placement = placement_in(columns.scope, control=control, options=options, name=name)
     logic = Windowing(compiled, keys, time, timing, (columns.schema, results, late), Bins(options.bins))

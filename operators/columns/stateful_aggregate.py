@@ -54,9 +54,7 @@ def stateful_aggregate(
     where = f"operator {name!r}"
     keys = KeyColumns.of(columns.schema, key, where)
     combined = Combined.of(columns.schema, aggregates, where, per_record=not is_per_epoch(emit, where))
-    compiled = CompiledAggregates(
-        combined, keys, log=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}")
-    )
+    compiled = CompiledAggregates(combined, keys, log=lambda text: columns.scope.worker.log(f"{where}: {text}"))
     partials = None if combined.per_record else Partials(combined, compiled, keys)
     return place_fold(
         columns,

@@ -94,7 +94,7 @@ def stateful_state_machine(
         initial=first,
         output=outputs,
         per_epoch=is_per_epoch(emit, where),
-        log=lambda text: columns.scope.worker.rescaling.tell(f"{where}: {text}"),
+        log=lambda text: columns.scope.worker.log(f"{where}: {text}"),
     )
     return place_fold(columns, compiled, keys, arrow_schema(state), control=control, bins=bins, name=name)
 

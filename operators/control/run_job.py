@@ -84,7 +84,7 @@ class JobProgram:
                 drive(flow, serving.serve)
             else:
                 drive(flow, self._feed)
-            if not worker.rescaling.gone:
+            if not worker.membership.gone:
                 worker.complete()
                 if serving is not None:
                     serving.see_off()

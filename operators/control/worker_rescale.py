@@ -42,7 +42,7 @@ class RescaleMeter:
         views = self._note()
         steward = self._flow.steward
         return RescaleCost(
-            joined=tuple(sorted(self._worker.rescaling.complete)),
+            joined=tuple(sorted(self._worker.membership.complete)),
             waiting=tuple(steward.waiting) if steward is not None else (),
             settled=all(view.settled for view in views.values()),
             bins_moved=self._bins_moved,
@@ -87,7 +87,7 @@ def check_may_leave(flow: Flow) -> None:
             f"worker {worker.id} cannot leave: it feeds the job and sends its commands; "
             f"to end the job, stop `hailer run`"
         )
-    worker.rescaling.check_may_leave()
+    worker.membership.obstacles.check()
     if not (worker.asked_to_leave or worker.leaves_when_asked):
         raise BadRequest(f"worker {worker.id} cannot leave yet: it is about to begin, or it feeds inputs; ask again")
 
@@ -96,6 +96,6 @@ def rescale_share(worker: Worker, meter: RescaleMeter | None) -> RescaleShare:
     """How far a worker is with its part; `meter` is that of the one that sends the commands."""
     return RescaleShare(
         received_bytes=sum(operator.received_bytes() for operator in operators_on(worker)),
-        objection=worker.rescaling.objection() if worker.asked_to_leave else None,
+        objection=worker.membership.obstacles.objection() if worker.asked_to_leave else None,
         cost=meter.cost() if meter is not None else None,
     )

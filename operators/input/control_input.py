@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from framework.dataflow.scope import Scope
+from framework.dataflow.worker_context import WorkerContext
 from framework.membership.members import WorkerId
-from framework.worker.worker import Worker
 from operators.errors import NotJoined
 from operators.input.input import Input
 from operators.stream import Stream
@@ -23,7 +23,7 @@ class ControlInput:
     def __init__(self, name: str = "control") -> None:
         self._input = Input[Control](name)
         self._sequence = 0
-        self._worker: Worker | None = None
+        self._worker: WorkerContext | None = None
 
     def stream(self, scope: Scope) -> Stream[Control]:
         """The stream of the commands, in `scope`."""
@@ -52,10 +52,10 @@ class ControlInput:
         A joiner takes part from then on, and bins can be moved to it at later epochs.
         """
         assert self._worker is not None, "a control input that feeds no stream"
-        if WorkerId(joiner) not in self._worker.rescaling.complete:
+        if not self._worker.has_joined(WorkerId(joiner)):
             raise NotJoined(
                 f"worker {joiner} has not joined, as far as worker {self._worker.id} has heard; wait for it "
-                f"(`worker.rescaling.complete`)"
+                f"(`worker.has_joined`)"
             )
         return self.send(Bootstrap(self._worker.id if server is None else WorkerId(server), WorkerId(joiner)))
 

@@ -36,7 +36,7 @@ def drive(flow: Flow, feed: Callable[[Flow], None]) -> None:
     feed(flow)
     if flow.steward is not None:
         flow.steward.see_off()
-    worker.rescaling.close()
+    worker.membership.close()
     flow.end_commands()
 
 

@@ -115,7 +115,7 @@ class ServedJob:
         """Feed what is committed until all inputs have ended, on the worker that holds the portal."""
         if not flow.commanding:
             return
-        host, _ = self._worker.rescaling.member.addresses[self._worker.id]
+        host, _ = self._worker.membership.addresses[self._worker.id]
         self._server = BrokerServer(self.portal, host or "127.0.0.1", self._secret)
         self._server.start()
         open_inputs = dict(flow.inputs)
@@ -161,7 +161,7 @@ class ServedJob:
         told: list[str] = []
         while (unread := self.portal.unread) and self._server is not None:
             if unread != told:
-                self._worker.rescaling.tell(f"the job waits until its outputs are read: {', '.join(unread)}")
+                self._worker.log(f"the job waits until its outputs are read: {', '.join(unread)}")
                 told = unread
             self.portal.wait(LINGER_S)
             self._worker.step()

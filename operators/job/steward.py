@@ -28,17 +28,17 @@ class Steward:
         self._control = control
         self._stewardship = RescaleController(worker.id)
         self._seen: set[WorkerId] = set(worker.members.workers)
-        rescaling = worker.rescaling
-        for joined in rescaling.complete:
+        membership = worker.membership
+        for joined in membership.complete:
             self._stewardship.joined(joined)
-        rescaling.on_joined.append(self._stewardship.joined)
-        rescaling.on_wish.append(self._stewardship.wishes_to_leave)
-        rescaling.on_changed.append(self._forget)
+        membership.on_joined.append(self._stewardship.joined)
+        membership.on_wish.append(self._stewardship.wishes_to_leave)
+        membership.on_changed.append(self._forget)
 
     @property
     def busy(self) -> bool:
         """Whether a worker waits for commands, or is on its way in or out."""
-        return self._stewardship.busy or self._worker.rescaling.changing
+        return self._stewardship.busy or self._worker.membership.changing
 
     @property
     def waiting(self) -> Sequence[WorkerId]:
@@ -82,7 +82,7 @@ class Steward:
 
         Call it once the inputs have ended, and close the control input afterwards.
         """
-        self._worker.rescaling.close()
+        self._worker.membership.close()
         self.step_while(lambda: self.busy)
 
     def _forget(self, members: Members) -> None:

@@ -88,7 +88,7 @@ def bootstrap_size(tell: Tell) -> Iterator[Bar]:
             lines.send("to be or not to be")
             lines.advance_to(epoch + 1)
             yield
-            sizes.append(sum(len(encode(state)) for state in worker.rescaling.stock.scope_states()))
+            sizes.append(sum(len(encode(state)) for state in worker.membership.dataflow_state.scope_states()))
 
     tell("eight simulated workers")
     SimulatedCluster(workers=8, seed=1).run(program)

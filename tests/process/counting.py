@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from framework.membership.driver import Rescaling
-from framework.membership.joiner import Phase
+from framework.membership.driver import Membership
+from framework.membership.effects import Phase
 from framework.membership.members import Address, WorkerId
 from framework.net.endpoint import Endpoint
 from framework.wire import handshake
@@ -74,12 +74,12 @@ def feed(worker: Worker, flags: argparse.Namespace, lines: Input[str], control: 
 
 def die_at(phase: str) -> None:
     """Have this process, which joins, killed when it comes to a phase, with all told that it had to tell before."""
-    note, reach = Rescaling._note, Endpoint.reach
+    enter, reach = Membership._enter, Endpoint.reach
 
-    def noting(self: Rescaling, now: Phase) -> None:
-        note(self, now)
+    def entering(self: Membership, now: Phase) -> None:
+        enter(self, now)
         if now.value == phase:
-            self._worker.transport.flush()
+            self._stepper.transport.flush()
             os.kill(os.getpid(), signal.SIGKILL)
 
     def reaching(self: Endpoint, peers: Mapping[WorkerId, Address]) -> None:
@@ -88,7 +88,7 @@ def die_at(phase: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         reach(self, peers)
 
-    Rescaling._note = noting  # type: ignore[method-assign, assignment]
+    Membership._enter = entering  # type: ignore[method-assign, assignment]
     Endpoint.reach = reaching  # type: ignore[method-assign]
 
 

@@ -111,7 +111,7 @@ class Run:
             else:
                 stream.stateful_state_machine(count, initial=0, control=commands, bins=options).inspect_time(keep)
         yield
-        while worker.rescaling.joining:
+        while worker.membership.joining:
             yield
         if worker.id:
             control.close()
@@ -148,13 +148,13 @@ class Run:
         records.close()
         while worker.installed_dataflows():
             try:
-                worker.rescaling.begin_leave()
+                worker.membership.begin_leave()
                 break
             except GraphError:
                 yield
         else:
             return
-        while not worker.rescaling.gone:
+        while not worker.membership.gone:
             yield
         self.left += 1
 
@@ -189,7 +189,7 @@ class _Commander:
     @property
     def waiting(self) -> set[WorkerId]:
         """Workers that have joined and know nothing yet."""
-        return self._worker.rescaling.complete - self._bootstrapped
+        return self._worker.membership.complete - self._bootstrapped
 
     @property
     def needed(self) -> bool:

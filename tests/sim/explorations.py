@@ -19,15 +19,16 @@ import pytest
 from framework.dataflow.operator import BuiltOperator
 from framework.membership import driver, protocol
 from framework.membership.bootstrap_server import BootstrapServer, JoinStage, Participation
-from framework.membership.context import LentCapability
-from framework.membership.dataflow_state import WorkerDataflowState
-from framework.membership.joiner import Joiner, Phase
+from framework.membership.dataflow_state import LentCapability
+from framework.membership.effects import Effect, Phase, Send
+from framework.membership.joiner import Joiner
 from framework.membership.members import WorkerId
 from framework.membership.messages import Linked, Ready, Want
 from framework.progress.order import Time, linear_key
 from framework.simulation.actor import Role, Script, Status
 from framework.simulation.explore import Ends, Found, Scenario, explore
 from framework.simulation.views import Broken, Log
+from framework.worker.dataflow_state import WorkerDataflowState
 from framework.worker.worker import Worker
 from operators import Input
 
@@ -44,7 +45,7 @@ def feeds(epochs: int, *, records: int = 0, leaves: bool = False) -> Script:
         with worker.dataflow() as scope:
             numbers.stream(scope).exchange(lambda number: number).inspect_time(keep)
         yield
-        while worker.rescaling.joining:
+        while worker.membership.joining:
             yield
         sent = 0
         while not numbers.closed and numbers.time + 1 < epochs:
@@ -57,10 +58,10 @@ def feeds(epochs: int, *, records: int = 0, leaves: bool = False) -> Script:
             yield
         numbers.close()
         if leaves:
-            worker.rescaling.begin_leave()
-            while not worker.rescaling.gone:
-                if not worker.installed_dataflows() and not worker.rescaling.leaving:  # as in `Worker.leave`
-                    worker.rescaling.withdraw()
+            worker.membership.begin_leave()
+            while not worker.membership.gone:
+                if not worker.installed_dataflows() and not worker.membership.leaving:  # as in `Worker.leave`
+                    worker.membership.withdraw()
                     return
                 yield
 
@@ -128,7 +129,7 @@ CONFIGURATIONS = {
 def lend_at_the_frontier(self: WorkerDataflowState) -> tuple[LentCapability, ...]:
     """The rule of Selvatici (2019), 6.2: a capability at the server's view of an operator's frontier."""
     lent: list[LentCapability] = []
-    for scope in self._installed.scopes().values():
+    for scope in self._dataflows.scopes().values():
         for child in scope.children():
             if isinstance(child.operator, BuiltOperator) and child.operator.lends:
                 for port, source in enumerate(child.sources):
@@ -143,24 +144,24 @@ def lend_at_the_frontier(self: WorkerDataflowState) -> tuple[LentCapability, ...
 class HastyJoiner(Joiner):
     """Does not wait until every member has admitted it."""
 
-    def _go_on(self) -> None:
+    def _go_on(self) -> list[Effect]:
         if self.phase is Phase.LEARNING and self._state is not None:
-            self._compare(self._state)
-        super()._go_on()
+            return [*self._compare(self._state), *super()._go_on()]
+        return super()._go_on()
 
 
 class LateServer(BootstrapServer):
     """Announces what it lends after `Admit` instead of before."""
 
-    def receive(self, message: Linked | Want | Ready) -> None:
+    def receive(self, message: Linked | Want | Ready) -> list[Send]:
         if isinstance(message, Linked):
             self.stage = JoinStage.LENDING
-        else:
-            super().receive(message)
+            return []
+        return super().receive(message)
 
-    def lent_is_told(self, participation: Participation) -> None:
-        self.lent = self._stock.lend()
-        super().lent_is_told(participation)
+    def lent_is_told(self, participation: Participation) -> list[Send]:
+        self.lent = self._state.lend()
+        return super().lent_is_told(participation)
 
 
 RULES: dict[str, tuple[object, str, object] | None] = {

@@ -72,13 +72,13 @@ class Run:
         dice = Random(f"{self.seed}/{worker.index}")
         numbers = self._build(worker, "numbers", loops=self.loops)
         others: list[Input[tuple[int, int]]] = []
-        heritage = worker.rescaling.joiner.inheritance if worker.rescaling.joiner is not None else None
+        heritage = worker.membership.joiner.inheritance if worker.membership.joiner is not None else None
         if heritage is not None and heritage.built > 1:
             others.append(self._build(worker, "others", loops=False))
         yield
-        while worker.rescaling.joining:
+        while worker.membership.joining:
             yield
-        self.joined += worker.rescaling.joined
+        self.joined += worker.membership.joined
         yield from self._feed(worker, numbers, others, dice)
 
     def _build(self, worker: Worker, name: str, *, loops: bool) -> Input[tuple[int, int]]:
@@ -154,10 +154,10 @@ class Run:
     def _may_die(self, joiner: WorkerId) -> bool:
         """Whether a joiner can be killed without ending the job: until its server enlists it."""
         worker = self.cluster.workers[joiner]
-        if joiner in self.cluster.departed or not worker.rescaling.joining:
+        if joiner in self.cluster.departed or not worker.membership.joining:
             return False
         servers = [other for id_, other in self.cluster.workers.items() if id_ not in self.cluster.departed]
-        serving = [other.rescaling.member.serving for other in servers]
+        serving = [other.membership.member.serving for other in servers]
         return not any(one is not None and one.joiner == joiner and one.stage.name == "ENLISTING" for one in serving)
 
     def _should_leave(self, worker: Worker, dice: Random) -> bool:
@@ -169,8 +169,8 @@ class Run:
         self.leaving.add(worker.id)
         for numbers in inputs:
             numbers.close()
-        worker.rescaling.begin_leave()
-        while not worker.rescaling.gone:
+        worker.membership.begin_leave()
+        while not worker.membership.gone:
             yield
         self.left += 1
 

@@ -55,8 +55,8 @@ def test_a_worker_cannot_leave_with_records_of_a_dataflow_that_it_has_not_built(
             while not worker.early():
                 yield
             first.close()
-            worker.rescaling.begin_leave()
-            while not worker.rescaling.gone:
+            worker.membership.begin_leave()
+            while not worker.membership.gone:
                 yield
 
     with pytest.raises(GraphError, match="worker 1 cannot leave: records came for a dataflow that it has not built"):
@@ -76,14 +76,14 @@ def test_a_joiner_comes_while_a_slow_member_has_yet_to_forget_another(seed: int)
         with worker.dataflow() as scope:
             numbers.stream(scope).exchange(lambda number: number)
         yield
-        while worker.rescaling.joining:
+        while worker.membership.joining:
             yield
         if worker.id == 0:
             cluster.join(WorkerId(3), worker.id, program)
             serving = None
             while (serving is None or serving.stage is not JoinStage.ADMITTED) and 3 not in worker.members.workers:
                 yield
-                serving = worker.rescaling.member.serving
+                serving = worker.membership.member.serving
             if 3 not in worker.members.workers:
                 cluster.kill(WorkerId(3))
             died = True

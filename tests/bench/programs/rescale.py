@@ -48,15 +48,17 @@ def main(worker: Worker) -> None:
         numbers.close()
         control.close()
         worker.complete()
-        if worker.rescaling.joined:
+        if worker.membership.joined:
             print(
                 json.dumps(
                     {
                         "worker": worker.index,
                         "joined_ms": 1000 * (joined_s - STARTED_S),
                         "first_record_ms": 1000 * (first[0] - STARTED_S) if first else None,
-                        "inherited_bytes": worker.rescaling.inherited_bytes,
-                        "phases_ms": {phase: 1000 * spent_s for phase, spent_s in worker.rescaling.phases().items()},
+                        "inherited_bytes": worker.membership.phases.inherited_bytes,
+                        "phases_ms": {
+                            phase: 1000 * spent_s for phase, spent_s in worker.membership.phases.durations_s().items()
+                        },
                     }
                 ),
                 flush=True,
@@ -86,7 +88,9 @@ class _Feeder:
         self._random = Random(1)
         self._steward = Steward(worker, control)
         self._began_s = 0.0
-        worker.rescaling.on_joined.append(lambda joiner: self.joined.append((time.monotonic() - self._began_s, joiner)))
+        worker.membership.on_joined.append(
+            lambda joiner: self.joined.append((time.monotonic() - self._began_s, joiner))
+        )
 
     def load(self) -> None:
         """Give every key a state."""

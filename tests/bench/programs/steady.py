@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from framework.dataflow.handle import OutputHandle
-from framework.membership.driver import Rescaling
+from framework.membership.driver import Membership
 from framework.progress.order import Time
 from operators import ControlInput, Input, Probe, Worker, execute_from_args
 
@@ -30,8 +30,8 @@ def fix_membership() -> None:
             output._operator.activate()
 
     OutputHandle.change_capability = change_capability  # type: ignore[method-assign, assignment]
-    Rescaling.receive = lambda self, sender, message: False  # type: ignore[method-assign]
-    Rescaling.end_step = lambda self: None  # type: ignore[method-assign]
+    Membership.receive = lambda self, sender, message: False  # type: ignore[method-assign]
+    Membership.end_step = lambda self: None  # type: ignore[method-assign]
 
 
 def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:

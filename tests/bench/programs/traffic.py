@@ -27,7 +27,7 @@ def main(worker: Worker) -> None:
         worker.step_while(lambda: probe.less_than(lines.time))
     worker.complete()
     traffic = worker.traffic()
-    batches = sum(worker.installed.batches_sent().values()) * (worker.peers - 1)
+    batches = sum(worker.batches_sent().values()) * (worker.peers - 1)
     sys.stdout.write(json.dumps([traffic.data_bytes, traffic.progress_bytes, batches]) + "\n")
 
 

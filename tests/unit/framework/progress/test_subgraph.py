@@ -371,7 +371,7 @@ class TestNested:
         channels = [message.channel for _, _, message in sent(self.network, Progress) if isinstance(message, Progress)]
         [inside] = [
             channel
-            for channel, end in self.workers[0].installed.channels.items()
+            for channel, end in self.workers[0].channels().items()
             if isinstance(end, Subgraph) and end.path != "0"
         ]
         assert inside in channels

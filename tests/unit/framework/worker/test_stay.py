@@ -43,11 +43,11 @@ def test_who_waits_for_its_turn_to_leave_gives_up_when_the_job_ends():
         with worker.dataflow() as scope:
             numbers.stream(scope).exchange(lambda number: number).probe(probe)
         if worker.index == 0:
-            worker.rescaling.close()
+            worker.membership.close()
             feed(worker, numbers, probe)
         else:
             worker.leave()
-        return worker.rescaling.gone
+        return worker.membership.gone
 
     assert execute(main, Config(threads=2)) == [False, False]
 
@@ -59,7 +59,7 @@ def test_a_worker_leaves_when_asked_to():
             numbers.stream(scope).exchange(lambda number: number).probe(probe)
         if worker.index == 0:
             feed(worker, numbers, probe)
-            return worker.rescaling.gone
+            return worker.membership.gone
         worker.ask_to_leave()
         return worker.stay()
 
@@ -74,7 +74,7 @@ def test_who_keeps_keys_without_bins_stays_and_says_why(caplog: pytest.LogCaptur
             pairs.state_machine(lambda _, n, total: (total + n, []), initial=0).probe(probe)
         if worker.index == 0:
             feed(worker, numbers, probe)
-            return worker.rescaling.gone
+            return worker.membership.gone
         worker.ask_to_leave()
         return worker.stay()
 

@@ -189,7 +189,7 @@ def test_dropping_a_dataflow_ends_it_at_once_and_leaves_the_others():
     peers[0].step()
     peers[1].drop_dataflow(0)
     assert peers[1].installed_dataflows() == [1]
-    assert sorted(type(end).__name__ for end in peers[1].installed.channels.values()) == ["InputHandle", "Subgraph"]
+    assert sorted(type(end).__name__ for end in peers[1].channels().values()) == ["InputHandle", "Subgraph"]
     settle(peers, network, rounds=3)  # what still comes in for it is dropped
     assert first[1][1].rows == []
     assert list(first[1][1].queued()) == []

@@ -132,7 +132,7 @@ def test_before_a_worker_of_a_job_leaves_its_bins_move():
     @job.dataflow
     def build(flow: Flow) -> None:
         flow.output("out", flow.input("pairs").stateful_state_machine(count, initial=0, bins=8, name="counts"))
-        told.append(flow.worker.rescaling.objection())
+        told.append(flow.worker.membership.obstacles.objection())
 
     job.run({"pairs": []})
     assert told == ["its 8 bins of operator 'counts' move to the others first"]
@@ -143,7 +143,7 @@ def test_where_a_program_sends_the_commands_it_is_told_which_a_leaving_worker_ne
         with worker.dataflow() as scope:
             pairs, control = to_stream(scope, [("tea", 1)]), empty(scope)
             pairs.stateful_state_machine(count, initial=0, bins=8, control=control, name="counts")
-        return worker.rescaling.objection()
+        return worker.membership.obstacles.objection()
 
     assert execute(main) == [
         "its 8 bins of operator 'counts' move to the others first; "
