@@ -40,12 +40,12 @@ class Database:
             raise
         self.is_open = True
 
-    def get(self, places: Sequence[bytes]) -> list[bytes | None]:
-        """What is at each of these places, or None."""
+    def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The value of each of these keys, or None."""
         found: list[bytes | None] = []
         with self._named():
-            for start in range(0, len(places), GET_KEYS_MAX):
-                some: Any = self._db.get([*places[start : start + GET_KEYS_MAX]])
+            for start in range(0, len(keys), GET_KEYS_MAX):
+                some: Any = self._db.get([*keys[start : start + GET_KEYS_MAX]])
                 found += some
         return found
 
@@ -55,12 +55,12 @@ class Database:
             self._db.write(batch, self._writing)
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """All places, and what is there."""
+        """All keys and their values."""
         with self._named():
             yield from self._raw()
 
     def take(self, bin_id: BinId) -> Iterator[tuple[bytes, bytes]]:
-        """Delete a bin at once; its keys and what was there before that, one by one, without the bin's own bytes."""
+        """Delete a bin at once; yield the keys it had, without the bin's bytes, and their values."""
         start, end = prefix(bin_id), prefix(BinId(bin_id + 1))
         reading = ReadOptions()
         reading.set_iterate_upper_bound(end)
@@ -68,8 +68,8 @@ class Database:
         with self._named():
             entries = self._raw(start, reading)
             self._db.delete_range(start, end, write_opt=self._writing)
-            for place, encoded in entries:
-                yield place[BIN_BYTES:], encoded
+            for key, encoded in entries:
+                yield key[BIN_BYTES:], encoded
 
     def disk_bytes(self) -> int:
         """The size of the tables on disk; what is still in memory or in the log comes to a fraction of the budget."""
@@ -88,7 +88,7 @@ class Database:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Call RocksDB's errors, which are plain exceptions, by their names."""
+        """Raise RocksDB's errors, which are plain exceptions, as ours."""
         try:
             yield
         except Exception as error:
@@ -102,9 +102,9 @@ def prefix(bin_id: BinId) -> bytes:
     return bin_id.to_bytes(BIN_BYTES, "big")
 
 
-def bin_of(place: bytes) -> BinId:
+def bin_of(key: bytes) -> BinId:
     """The bin of a key."""
-    return BinId(int.from_bytes(place[:BIN_BYTES], "big"))
+    return BinId(int.from_bytes(key[:BIN_BYTES], "big"))
 
 
 def _failure(text: str, path: Path) -> Exception:

@@ -1,6 +1,6 @@
-"""A key as bytes by which a database finds it.
+"""Keys as bytes, by which a database finds them, and back.
 
-Keys that Python's dictionaries take for the same have the same bytes, as they have the same hash (`routing.hashing`):
+Keys that are equal in Python's dictionaries have the same bytes, as they have the same hash (`routing.hashing`):
 `1`, `1.0` and `True`, a `StrEnum` and its string, a named tuple and a tuple. They come back as the plainest of these.
 """
 

@@ -1,9 +1,9 @@
-"""States in memory: dictionaries by key, and per bin the keys that are in it.
+"""States in memory: a `KeyedStore` of dictionaries, with the set of keys of each bin beside them.
 
-A record finds its state by its key alone. The bin of a key is looked up when the key is born, for when its bin moves.
+A record finds its state by its key alone. The bin of a key is looked up when the key is new, for when its bin moves.
 
-A dictionary that is full is copied into a larger one at once: with 350,000 keys that takes 45 ms, in which nothing else
-happens. So beyond some size the keys are dealt out to many dictionaries, by Python's own hash; each grows for itself.
+A dictionary that is full is rehashed into a larger one at once: with 350,000 keys that takes 45 ms, in which nothing
+else happens. So beyond some size the keys are sharded over many dictionaries, by Python's own hash; each grows alone.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from routing.bins import BinId, Bins
 from routing.state.store import Entry, decode_chunk, encode_chunks
 
 SINGLE_MAX = 32_768
-"""Up to so many keys are in one dictionary."""
+"""The number of keys from which on they are sharded."""
 
 SHARDS = 32
-"""More are in so many: each grows in a few milliseconds."""
+"""Enough for each to grow in a few milliseconds."""
 
 GATHER_MAX = 16 * SHARDS
-"""The states of fewer records are brought together and written back, rather than visited dictionary by dictionary."""
+"""For batches of up to this size, states are gathered from the shards and written back, not visited shard by shard."""
 
 
 class MemoryStore:
@@ -31,8 +31,8 @@ class MemoryStore:
         self._bins = bins
         self._shards: list[dict[Any, Any]] = [{}]
         self._keys: dict[BinId, dict[Any, None]] = {}
-        """Dictionaries rather than sets: those of strings and numbers do not concern the garbage collector, which would
-        look through all sets at once, in a time that grows with the state."""
+        """Dictionaries rather than sets: the garbage collector does not track those of strings and numbers, but would
+        traverse every set, in a pause that grows with the state."""
         self._gathered: dict[Any, Any] = {}
 
     def groups(self, rows: list[Entry]) -> Iterator[tuple[dict[Any, Any], list[Entry]]]:
@@ -69,7 +69,7 @@ class MemoryStore:
             if key not in states:
                 self._forget(bin_of(key), key)
         if born:
-            self._deal_out()
+            self._shard_if_large()
 
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         keys = self._keys.pop(bin_id, {})
@@ -80,7 +80,7 @@ class MemoryStore:
         for key, state in entries:
             self._shard(key)[key] = state
         self._keys.setdefault(bin_id, {}).update(dict.fromkeys(key for key, _ in entries))
-        self._deal_out()
+        self._shard_if_large()
 
     def bins(self) -> dict[BinId, int]:
         return {bin_id: len(keys) for bin_id, keys in self._keys.items()}
@@ -92,7 +92,7 @@ class MemoryStore:
     def _shard(self, key: Any) -> dict[Any, Any]:
         return self._shards[hash(key) & (len(self._shards) - 1)]
 
-    def _deal_out(self) -> None:
+    def _shard_if_large(self) -> None:
         if len(self._shards) == 1 and len(self._shards[0]) > SINGLE_MAX:
             single = self._shards[0]
             self._shards = [{} for _ in range(SHARDS)]

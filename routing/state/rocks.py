@@ -1,12 +1,12 @@
 """States on disk, for more of them than fit into memory: a `KeyedStore` in RocksDB.
 
 Only the keys of the batch at hand are Python objects. `begin` reads them with one call, `end` writes what changed as
-one batch, which the disk has whole or not at all. A database belongs to one operator on one worker, so that it goes,
-files and all, with its operator; all databases that one maker made in a process share one memory budget.
+one atomic batch. A database belongs to one operator on one worker, so that it goes, files and all, with its operator;
+all databases that one maker made in a process share one memory budget (`rocks_budget`).
 
-A key is found by its bin, three bytes, and its own bytes; a state is what the codec makes of it, never pickle. Bins are
-prefixes, and travel as the chunks of all stores, read off an iterator. What else there is was measured, on two busy
-cores with 50-byte states; `make bench BENCH=store-layouts` compares again:
+A database key is the bin, three bytes, and the key's own bytes (`key_bytes`); a state is encoded by the codec, never
+pickled. So bins are key prefixes; they travel as chunks, like those of all stores, read off an iterator. The
+alternatives were measured, on two busy cores with 50-byte states; `make bench BENCH=store-layouts` compares again:
 
 - 256 bins as column families take 20 s to make and 16 s to drop half of, against 1 ms as prefixes, and 42 MB more.
 - 10^5 keys in 256 bins leave and arrive at 57,000 keys/s as chunks, at 13,000 as SST files; 10^6 keys at 84,000 and
@@ -43,7 +43,7 @@ class RocksStore:
     def __init__(self, bins: Bins, database: Database) -> None:
         self._bins = bins
         self._db = database
-        self._places: dict[Any, bytes] = {}
+        self._db_keys: dict[Any, bytes] = {}
         self._found: dict[Any, bytes | None] = {}
         try:
             self._counts = self._count()
@@ -71,29 +71,29 @@ class RocksStore:
 
     def begin(self, keys: Iterable[Any]) -> dict[Any, Any]:
         bin_of_key = self._bins.of
-        self._places = places = {key: prefix(bin_of_key(key)) + key_to_bytes(key) for key in dict.fromkeys(keys)}
-        self._found = dict(zip(places, self._db.get(list(places.values())), strict=True))
+        self._db_keys = db_keys = {key: prefix(bin_of_key(key)) + key_to_bytes(key) for key in dict.fromkeys(keys)}
+        self._found = dict(zip(db_keys, self._db.get(list(db_keys.values())), strict=True))
         decode = codec.decode_value
         return {key: decode(encoded) for key, encoded in self._found.items() if encoded is not None}
 
     def end(self, states: dict[Any, Any], *, born: list[Any], changed: Iterable[Any], gone: list[Any]) -> None:
         batch, counts = WriteBatch(raw_mode=True), dict[BinId, int]()
         for key in dict.fromkeys([*changed, *gone]):
-            place, before = self._places[key], self._found[key]
+            db_key, before = self._db_keys[key], self._found[key]
             after = _encode(key, states[key]) if key in states else None
             if after == before:
                 continue
             if after is None:
-                batch.delete(place)
+                batch.delete(db_key)
             else:
-                batch[place] = after
+                batch[db_key] = after
             if after is None or before is None:
-                bin_id = bin_of(place)
+                bin_id = bin_of(db_key)
                 counts[bin_id] = counts.get(bin_id, 0) + (1 if before is None else -1)
         self._db.write(batch)
         for bin_id, change in counts.items():
             self._add(bin_id, change)
-        self._places, self._found = {}, {}
+        self._db_keys, self._found = {}, {}
 
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         if self._counts.pop(bin_id, 0):
@@ -119,8 +119,8 @@ class RocksStore:
 
     def _count(self) -> dict[BinId, int]:
         counts: dict[BinId, int] = {}
-        for place, _ in self._db.items():
-            bin_id = bin_of(place)
+        for db_key, _ in self._db.items():
+            bin_id = bin_of(db_key)
             counts[bin_id] = counts.get(bin_id, 0) + 1
         return counts
 

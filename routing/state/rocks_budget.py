@@ -1,6 +1,6 @@
-"""The memory that the stores of a process share, and how databases and tables keep within it.
+"""The memory that the RocksDB stores of a process share, and how databases and tables keep within it.
 
-A database takes some whatever it is told. Of the rest, half is for caches and the other half for what malloc loses, as
+A database has a fixed overhead. Of the rest, half is for caches and the other half for malloc's fragmentation, as
 measured. Tables of columns, each with a database behind it, have half of the rest first: what they take is counted
 exactly.
 """
@@ -17,13 +17,13 @@ MEMORY_BYTES = 256 * MIB
 """What a process gives to its stores unless told otherwise."""
 
 MEMORY_BYTES_MIN = 32 * MIB
-"""Less does not hold what RocksDB needs whatever its caches are."""
+"""Less does not hold RocksDB's overhead."""
 
 OVERHEAD_BYTES = 8 * MIB
 """What RocksDB takes beside its caches, and again for each database, as measured: threads, open tables, compactions."""
 
 SHARE_MIN = 8
-"""However many databases share a budget, caches get one part in so many of it, and so do tables."""
+"""Caches get at least this fraction (one in 8) of a budget, and so do tables, however many databases share it."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Budget:
         return budget
 
     def share(self, *, databases: int, tables: int) -> None:
-        """Let so many databases have it, some of them behind tables."""
+        """Divide it between `databases`, of which `tables` are behind tables of columns."""
         room = self.memory_bytes - OVERHEAD_BYTES * (1 + databases)
         least = self.memory_bytes // SHARE_MIN
         if tables:
@@ -58,8 +58,8 @@ class Budget:
         self.buffers.set_buffer_size(cache_bytes // 2)
 
     def options(self, *, behind_table: bool = False) -> Options:
-        """How a database keeps within it. Behind a table states are small, and to look through a block, or to unpack
-        it, takes longer than to find it."""
+        """How a database keeps within it. Behind a table states are small: scanning or decompressing a block costs more
+        than finding it, so blocks are smaller and uncompressed."""
         tables = BlockBasedOptions()
         tables.set_block_cache(self.cache)
         tables.set_cache_index_and_filter_blocks(True)

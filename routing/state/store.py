@@ -1,6 +1,7 @@
-"""State per key, kept by bins: what keyed operators need of a store, and the form in which bins travel between stores.
+"""Stores of states per key: what a keyed operator's backend (`keyed`) needs of one, and the chunks that bins travel in.
 
-A chunk is rows of (key, state), encoded by the one codec, so that any store can read what any other wrote.
+A chunk is rows of (key, state), encoded by the one codec, so that any store can read what any other wrote. The stores
+are `memory.MemoryStore` and `rocks.RocksStore`.
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ class KeyedStore(Protocol):
     def begin(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """The states of at least these keys, in a dictionary that may be changed until `end`.
 
-        Without an `end`, another `begin` may follow; what was changed is then lost, or not.
+        Without an `end`, another `begin` may follow; whether changes are then kept is undefined.
         """
 
     def end(self, states: dict[Any, Any], *, born: list[Any], changed: Iterable[Any], gone: list[Any]) -> None:
-        """Keep the changes: keys that were not there before, keys whose state is another, keys that were removed."""
+        """Keep the changes: keys that are new, keys whose state has changed, and keys that were removed."""
 
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
-        """Take a bin out, in chunks, which are made as they are asked for. The bin counts as gone from the first on."""
+        """Take a bin out, in chunks that are made lazily. From the first on, the bin counts as gone."""
 
     def install(self, bin_id: BinId, chunk: bytes) -> None:
-        """Put a chunk of a bin in, from whatever store it came; none of its keys is here."""
+        """Put a chunk of a bin in, from any kind of store; none of its keys is here."""
 
     def bins(self) -> dict[BinId, int]:
         """The bins that hold anything, with their numbers of keys."""
 
     def close(self) -> None:
-        """Let go of everything, for good; a second time does nothing."""
+        """Release everything. Idempotent."""
 
 
 StoreMaker = Callable[[Bins], KeyedStore]
