@@ -178,7 +178,7 @@ class Supervisor:
             server,
             outputs=lambda index: self._outputs(index, alone=alone),
             should_stop=lambda: self._closed or self.stop.reason is not None,
-            unread=lambda: self.stop.request("whoever read the output has gone"),
+            unread=lambda: self.stop.request("the reader of the output has gone"),
         )
         self._check_open()
         return [

@@ -68,7 +68,7 @@ class JobControl:
     @contextmanager
     def controlling(self, processes: Processes, stop: Stop) -> Iterator[None]:
         """Serve the admin endpoint and show progress."""
-        self._terminal.on_gone(lambda: stop.request("whoever read the output has gone"))
+        self._terminal.on_gone(lambda: stop.request("the reader of the output has gone"))
         service = JobService(self._job, processes)
         with ExitStack() as stack:
             stack.callback(self._terminal.close)

@@ -23,7 +23,7 @@ from operators.control.spark_flags import add_spark_flags, options_from_flags
 from operators.job.files import lines, receiver
 from operators.job.flow import Flow
 from operators.job.job import Job
-from operators.job.run_loop import check_names, drive, feed_from
+from operators.job.run_loop import check_names, feed_from, run_on_worker
 from operators.job.served import ServedJob
 from operators.schema import load_arrow
 
@@ -81,9 +81,9 @@ class JobProgram:
                 control_plane.attach(flow)
             if serving is not None:
                 ends.callback(serving.close)
-                drive(flow, serving.serve)
+                run_on_worker(flow, serving.serve)
             else:
-                drive(flow, self._feed)
+                run_on_worker(flow, self._feed)
             if not worker.membership.gone:
                 worker.complete()
                 if serving is not None:

@@ -45,7 +45,7 @@ def _printer(name: str, out: TextIO) -> OutputReceiver:
                 out.write(text)
                 out.flush()
         except ConnectionError:
-            raise JobStopped("whoever read the output has gone") from None
+            raise JobStopped("the reader of the output has gone") from None
 
     return receive
 

@@ -1,4 +1,7 @@
-"""A job's dataflow under construction: where its named ends are tied to inputs and receivers."""
+"""A job's dataflow on one worker: its named inputs and outputs, and the control stream that its operators listen to.
+
+`Job.build` has the user's function build it; the run loop (`operators.job.run_loop`) then feeds it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ OutputReceiver = Callable[[int, Sequence[Any]], None]
 
 
 class Flow:
-    """A job's dataflow under construction on one worker."""
+    """A job's dataflow on one worker, under construction and then running."""
 
     def __init__(
         self, worker: Worker, scope: Scope, receivers: Callable[[str], OutputReceiver], serving: ServedJob | None = None
@@ -47,9 +50,9 @@ class Flow:
         self.control: ControlInput | None = None
         """The job's own control input, once an operator listens to it; `command` sends on it."""
         self.steward: Steward | None = None
-        """Looks after workers that join and leave, on the worker that sends the job's commands."""
+        """Sends what workers that join and leave need, on the worker that sends the job's commands."""
         self.serving = serving
-        """What is open to others, if anything is."""
+        """The broker's side of inputs and outputs that are open to other processes, if any is."""
         self._receivers = receivers
         self._commands: Stream[Control] | None = None
         self._asked: deque[tuple[Instruction, ...]] = deque()
@@ -59,19 +62,19 @@ class Flow:
         self._ended = False
 
     def input(self, name: str, schema: Schema | None = None) -> Stream[Any]:
-        """The stream of records that come in under `name`, dealt out to all workers, whichever of them is fed.
+        """The stream of records that come in under `name`, spread over all workers, whichever of them is fed.
 
         `schema` is what it takes from Spark (see `operators.schema`); without one it takes any. A record of one column
         is the column's value, one of several a tuple. Fed with files, a record is a line.
         """
-        dealt = self._dealt(name)
+        stream = self._open(name)
         if self.serving is None:
-            return dealt
+            return stream
         self.serving.input(name, schema)
-        return rows_from_columns(dealt)
+        return rows_from_columns(stream)
 
     def input_columns(self, name: str, schema: Schema) -> Columns:
-        """The stream of columns that come in under `name`, dealt out to all workers, whichever of them is fed.
+        """The stream of columns that come in under `name`, spread over all workers, whichever of them is fed.
 
         Fed with files, it has one column of text, and a row is a line.
         """
@@ -79,19 +82,19 @@ class Flow:
         from operators.schema import arrow_schema
 
         self.column_inputs[name] = arrow_schema(schema)
-        dealt = self._dealt(name)
+        stream = self._open(name)
         if self.serving is not None:
             self.serving.input(name, schema)
-        return Columns(dealt.outlet, self.column_inputs[name])
+        return Columns(stream.outlet, self.column_inputs[name])
 
-    def as_taken(self, name: str, epochs: Iterator[list[Any]]) -> Iterator[Container]:
-        """Epochs of records as the input `name` takes them: rows, or columns."""
+    def to_containers(self, name: str, epochs: Iterator[list[Any]]) -> Iterator[Container]:
+        """Epochs of records as containers that the input `name` takes: rows, or columns."""
         schema = self.column_inputs.get(name)
         if schema is None:
             return epochs
         return (batch_of(rows, schema, f"input {name!r}") for rows in epochs)
 
-    def _dealt(self, name: str) -> Stream[Any]:
+    def _open(self, name: str) -> Stream[Any]:
         if name in self.inputs:
             raise DuplicateName(
                 f"this job has an input {name!r} already; call flow.input once and use its stream twice"
@@ -109,11 +112,11 @@ class Flow:
         receive = self._receivers(name)
         rows = stream if isinstance(stream, Stream) else stream.to_rows()
 
-        def pass_on(time: Time, rows: Any) -> None:
+        def receive_at(time: Time, rows: Any) -> None:
             assert isinstance(time, int), time
             receive(time, rows)
 
-        rows.inspect_batch(pass_on).probe(self.probe)
+        rows.inspect_batch(receive_at).probe(self.probe)
 
     def commands(self) -> Stream[Control]:
         """The job's own control stream, on all workers; stateful operators without another one listen to it."""
@@ -129,27 +132,27 @@ class Flow:
         return self.worker.id == self.worker.members.workers[0]
 
     def step_while(self, condition: Callable[[], bool]) -> None:
-        """Step for as long as `condition` holds, and look after those who join and leave meanwhile."""
+        """Step for as long as `condition` holds; commands for workers that join and leave are sent meanwhile."""
         step_while = self.worker.step_while if self.steward is None else self.steward.step_while
         step_while(condition)
 
     def advance_control_to(self, epoch: int) -> None:
-        """Let the job's control stream go along with its inputs, on the worker that sends commands."""
+        """Advance the job's control stream with its inputs, on the worker that sends commands."""
         if self.steward is not None:
             self.steward.advance_to(epoch)
 
     @property
-    def restless(self) -> bool:
-        """Whether commands take effect only once epochs go by, be it without records."""
+    def needs_epochs(self) -> bool:
+        """Whether commands wait for epochs to pass, even without records."""
         if self.control is None or self.steward is None:
             return False
         return self.steward.busy or self._sent_at == self.control.time
 
     def command(self, *instructions: Instruction) -> None:
-        """Have instructions sent as one set, at the epoch that the job is fed at; any thread may ask.
+        """Send instructions as one set, at the epoch that the job is fed at; may be called from any thread.
 
-        All stateful operators that listen to the job's own control stream receive them. What was asked for is sent;
-        once the inputs have ended, asking is `InputClosed`.
+        All stateful operators that listen to the job's own control stream receive them. Once the inputs have ended,
+        this raises `InputClosed`.
         """
         first = self.worker.members.workers[0]
         if not self.commanding:
@@ -163,7 +166,7 @@ class Flow:
         self.worker.activator(self._send_asked).activate_from_thread()
 
     def end_commands(self) -> None:
-        """Send what was asked for, and nothing any more; in the worker's own thread."""
+        """Send the last commands and close the control stream; in the worker's own thread."""
         with self._lock:
             self._ended = True
         if self.control is not None:

@@ -18,7 +18,7 @@ from framework.launch.execute import execute
 from framework.launch.function_source import remember, sources_of
 from framework.worker.worker import Worker
 from operators.job.flow import Flow, OutputReceiver
-from operators.job.run_loop import check_names, drive, epochs, feed_from
+from operators.job.run_loop import check_names, epochs, feed_from, run_on_worker
 from operators.stateful.placement import implied_control
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Job:
     def build(
         self, worker: Worker, receivers: Callable[[str], OutputReceiver], *, serving: ServedJob | None = None
     ) -> Flow:
-        """Build the dataflow on `worker`; `receivers(name)` is asked for who takes an output.
+        """Build the dataflow on `worker`; `receivers(name)` gives the receiver of an output.
 
         With `serving`, its ends are open to others, and only outputs that it does not take have a receiver.
         """
@@ -105,8 +105,8 @@ class Job:
             flow = self.build(worker, receivers)
             check_names("input", inputs, flow.inputs)
             mine = inputs if flow.commanding else {}
-            sources = {name: flow.as_taken(name, epochs(records, epoch_records)) for name, records in mine.items()}
-            drive(flow, partial(feed_from, sources))
+            sources = {name: flow.to_containers(name, epochs(records, epoch_records)) for name, records in mine.items()}
+            run_on_worker(flow, partial(feed_from, sources))
 
         execute(main, Config(threads=threads))
         return {name: sorted(rows, key=lambda row: row[0]) for name, rows in collected.items()}

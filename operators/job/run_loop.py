@@ -1,6 +1,7 @@
-"""Feeds a job's inputs on the one worker that does, an epoch at a time, and looks after those that join and leave.
+"""The loop that runs a job on a worker: feed the inputs, an epoch at a time, and step until all is done.
 
-That worker also sends the job's commands, and stays until the end. The others may leave when asked.
+The first worker sends the job's commands, has a `Steward` for workers that join and leave, and stays until the end. The
+others may leave when asked.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ EPOCHS_AHEAD_MAX = 16
 """How many epochs a source may be ahead of the outputs."""
 
 
-def drive(flow: Flow, feed: Callable[[Flow], None]) -> None:
-    """Run a job on one worker until its inputs have ended, or until the worker has left.
+def run_on_worker(flow: Flow, feed: Callable[[Flow], None]) -> None:
+    """Run a job's flow on its worker until its inputs have ended, or until the worker has left.
 
     A worker stays until `feed` has returned, and the one that sends the job's commands, the first, until all is done.
     """

@@ -122,7 +122,7 @@ class ServedJob:
 
         def idle() -> bool:
             self.portal.complete_before(min(flow.probe.frontier(), default=EPOCH_MAX))  # type: ignore[arg-type]
-            if not self.portal.pending and flow.restless:
+            if not self.portal.pending and flow.needs_epochs:
                 self._go_on(flow, open_inputs)
             return not self.portal.pending
 

@@ -1,4 +1,4 @@
-"""Brings workers in and lets them go, on the worker that sends a job's commands."""
+"""Sends the commands for workers that join and leave; drives `RescaleController` on the worker that sends commands."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from routing.migration.controller import Ownership, RescaleController
 from routing.registry import commanded_on
 
 LOOK_S = 0.01
-"""How often those that are on their way in or out are looked after, while nothing else happens."""
+"""How often the controller is asked while workers join or leave and nothing else happens."""
 
 
 class Steward:
     """Sends, on a control stream, what workers that join or leave need: routing state and bins, or to be rid of them.
 
     Make it on the one worker that sends commands. It advances the control input, with the inputs (`advance_to`) and
-    ahead of them where somebody waits: a joiner holds back its records until it is told who owns what, so whoever waits
-    for outputs lets the steward do it (`step_while`).
+    ahead of them while a worker joins or leaves. A joiner holds back its records until it knows who owns what: to wait
+    for outputs, call `step_while`, which sends the commands meanwhile.
     """
 
     def __init__(self, worker: Worker, control: ControlInput) -> None:
         self._worker = worker
         self._control = control
-        self._stewardship = RescaleController(worker.id)
+        self._controller = RescaleController(worker.id)
         self._seen: set[WorkerId] = set(worker.members.workers)
         membership = worker.membership
         for joined in membership.complete:
-            self._stewardship.joined(joined)
-        membership.on_joined.append(self._stewardship.joined)
-        membership.on_wish.append(self._stewardship.wishes_to_leave)
+            self._controller.joined(joined)
+        membership.on_joined.append(self._controller.joined)
+        membership.on_wish.append(self._controller.wishes_to_leave)
         membership.on_changed.append(self._forget)
 
     @property
     def busy(self) -> bool:
         """Whether a worker waits for commands, or is on its way in or out."""
-        return self._stewardship.busy or self._worker.membership.changing
+        return self._controller.busy or self._worker.membership.changing
 
     @property
     def waiting(self) -> Sequence[WorkerId]:
         """The workers that have not received all commands that they need."""
-        return self._stewardship.waiting
+        return self._controller.waiting
 
     def act(self) -> bool:
         """Send what is due at the current epoch; whether anything is. Let the control input advance afterwards."""
-        if not self._stewardship.busy:
+        if not self._controller.busy:
             return False
         views = [
             Ownership(
@@ -60,7 +60,7 @@ class Steward:
             for operator in commanded_on(self._worker)
             if operator.table.ready
         ]
-        due = self._stewardship.act(self._control.time, views)
+        due = self._controller.act(self._control.time, views)
         if due:
             self._control.send(*due)
         return bool(due)
@@ -78,7 +78,7 @@ class Steward:
             self._worker.step_or_park(LOOK_S if self.busy else None)
 
     def see_off(self) -> None:
-        """Let nobody else in or out, and go on until those that are on their way have what they need.
+        """Admit no further joins and leaves, and step until those under way have what they need.
 
         Call it once the inputs have ended, and close the control input afterwards.
         """
@@ -88,7 +88,7 @@ class Steward:
     def _forget(self, members: Members) -> None:
         known: set[WorkerId] = {*members.workers}
         for worker in self._seen - known:
-            self._stewardship.gone(worker)
+            self._controller.gone(worker)
         self._seen = known
 
 

@@ -231,7 +231,7 @@ def test_with_prefixes_too_a_reader_that_goes_away_ends_the_job(tmp_path: Path):
         process.stdout.close()
         with process.stderr as err:
             said = err.read()
-        assert (process.wait(WAIT_S), said) == (1, "job stopped: whoever read the output has gone\n")
+        assert (process.wait(WAIT_S), said) == (1, "job stopped: the reader of the output has gone\n")
 
 
 @pytest.mark.parametrize(("columns", "line"), [(100, r"counts   epoch \d+   2 workers   0:\d\d"), (12, r"epoch \d+")])

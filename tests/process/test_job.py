@@ -113,7 +113,7 @@ def test_a_reader_that_goes_away_ends_the_job_without_a_traceback(folder: Path):
         assert process.stdout.readline().startswith("counts\t0\t")
         process.stdout.close()
         said = process.stderr.read()
-    assert said == "job stopped: whoever read the output has gone\n"
+    assert said == "job stopped: the reader of the output has gone\n"
     assert process.returncode == 1
 
 

@@ -16,7 +16,7 @@ from operators import ControlInput, Flow, Job
 from operators.admin.errors import BadRequest
 from operators.control.plan_driver import PlanDriver
 from operators.control.worker_messages import PlanState
-from operators.job.run_loop import drive, feed_from
+from operators.job.run_loop import feed_from, run_on_worker
 from routing.bins import BinId
 from routing.migration.plan import Plan, Step, Transfer
 from routing.registry import commanded_on, operators_on
@@ -73,7 +73,7 @@ def steered(
                     return
                 yield [f"w{epoch % 40}"] if flow.commanding else []
 
-        drive(flow, partial(feed_from, {"words": words()}))
+        run_on_worker(flow, partial(feed_from, {"words": words()}))
         return driver.state()
 
     state, _ = execute(main, Config(threads=2))

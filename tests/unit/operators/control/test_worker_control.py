@@ -34,7 +34,7 @@ from operators.control.worker_messages import (
     RunPlan,
     WorkerPulse,
 )
-from operators.job.run_loop import drive, feed_from
+from operators.job.run_loop import feed_from, run_on_worker
 from routing.migration.plan import Plan
 
 NO_PLAN = Plan(())
@@ -111,7 +111,7 @@ def test_a_job_that_runs_answers():
             assert control.answer(AskExplanation("count")).name == "count"
             seen.append(control.answer(AskBins()))
 
-        drive(flow, partial(feed_from, {"words": words()}))
+        run_on_worker(flow, partial(feed_from, {"words": words()}))
         return seen
 
     [[(bins,)]] = execute(main)

@@ -14,7 +14,7 @@ from framework.worker.worker import Worker
 from operators import Flow, Job
 from operators.control import worker_rescale
 from operators.control.worker_rescale import RescaleMeter
-from operators.job.run_loop import drive, feed_from
+from operators.job.run_loop import feed_from, run_on_worker
 from routing.bins import BinId
 from routing.commands import Move
 from routing.registry import commanded_on
@@ -53,7 +53,7 @@ def test_bins_that_moved_since_the_last_poll_are_counted_when_somebody_asks(rare
                     return
                 yield [f"w{epoch % 40}"] if flow.commanding else []
 
-        drive(flow, partial(feed_from, {"words": words()}))
+        run_on_worker(flow, partial(feed_from, {"words": words()}))
         return meters[0].cost().bins_moved if meters else None
 
     assert execute(main, Config(threads=2))[0] == len(MOVED)

@@ -1,4 +1,4 @@
-"""Jobs: names at the ends of a dataflow, and the ways to run them (`job`, `flow`, `drive`, `job_files`)."""
+"""Jobs: names at the ends of a dataflow, and the ways to run them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from operators import BinOptions, Flow, Job, Worker, execute
 from operators.columns import aggregates
 from operators.errors import RecordUnfit
 from operators.job.files import lines
-from operators.job.run_loop import drive, epochs, feed_from
+from operators.job.run_loop import epochs, feed_from, run_on_worker
 from routing.bins import BinId
 from routing.commands import Instruction, Map, Move
 from routing.routing_table import Installation
@@ -136,7 +136,7 @@ def test_every_worker_may_feed_a_job_whose_bins_move():
         flow = job.build(worker, lambda name: lambda epoch, rows: counts.extend(rows))
         if flow.commanding:
             flow.command(Map((WorkerId(1), WorkerId(0))))
-        drive(flow, partial(feed_from, {"pairs": epochs([("tea", 1)] * 50, 1)}))
+        run_on_worker(flow, partial(feed_from, {"pairs": epochs([("tea", 1)] * 50, 1)}))
 
     execute(main, Config(threads=2))
     assert sorted(counts) == [("tea", total) for total in range(1, 101)]
@@ -184,11 +184,11 @@ def test_what_was_asked_for_before_the_inputs_end_is_sent_and_afterwards_asking_
             flow.command(Map((WorkerId(1), WorkerId(1))))
 
         if worker.index == 0:
-            drive(flow, partial(feed_from, {"pairs": source()}))
+            run_on_worker(flow, partial(feed_from, {"pairs": source()}))
             with pytest.raises(InputClosed, match="inputs of this job have ended, and its bins move no more"):
                 flow.command(Map((WorkerId(0), WorkerId(0))))
         else:
-            drive(flow, partial(feed_from, {}))
+            run_on_worker(flow, partial(feed_from, {}))
             with pytest.raises(GraphError, match="worker 1 sends no commands, worker 0 does; ask its flow"):
                 flow.command(Map((WorkerId(0), WorkerId(0))))
 
