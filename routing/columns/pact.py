@@ -1,4 +1,4 @@
-"""How batches travel by their keys: whole where they can, else divided by compiled code."""
+"""How batches travel by their keys: whole if one worker owns all bins, else divided by compiled code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ColumnKey:
     key: KeyColumns
     combine: Combine | None = None
     dictionaries: bool = False
-    """Whether keys that recur may come in a dictionary."""
+    """Whether keys that recur may be dictionary-encoded."""
 
     def by_bin(self, table: RoutingTable, bins: Bins) -> ColumnsByBin:
         return ColumnsByBin(table, bins, self)
@@ -115,7 +115,7 @@ class ColumnsExchange:
 
 
 class _Divider:
-    """Sends the rows of batches to the owners of their bins; it remembers who these are from one batch to the next."""
+    """Sends the rows of batches to the owners of their bins. How to divide is computed when owners change."""
 
     def __init__(self, bins: Bins, keying: ColumnKey) -> None:
         self._shift = bins.shift

@@ -1,7 +1,8 @@
-"""Which rows of a batch go where: each to the part that the bin of its key belongs to.
+"""A radix partition of a batch by the hash of its keys: each row goes to the part that the bin of its key belongs to.
 
-Within a large part, rows stand by the region of a table that the slot of their key is in: whoever looks them up there
-stays within a region, and caches hold more of it. What remains of their order is that of the rows of each key.
+The bin is the top bits of the hash. A large part is partitioned further into *regions*, by those bits of the hash that
+choose a region of slots in a table: lookups of one region of rows stay within one region of the table, which fits the
+cache. Only the rows of each key keep their order.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from routing.columns.table.layout import L2_SLOTS_MAX
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Which part the rows of a bin go to. A bin is what is left of a hash, shifted."""
+    """Which part the rows of a bin go to. A bin is a hash, shifted right."""
 
     shift: int
     part_of_bin: Array
@@ -33,17 +34,17 @@ class Division:
 WHOLE = Division(64, np.zeros(1, np.uint16), 1)
 """All rows stay together."""
 
-AT_ONCE = 4096
-"""So many keys are hashed before it is looked up where they go, while the processor has the hashes near."""
+HASH_CHUNK_ROWS = 4096
+"""Keys are hashed and assigned to parts in chunks, whose hashes stay in the cache between the two loops."""
 
 REGION_ROWS_MIN = 4096
-"""A region of fewer rows does not pay: few of them are looked up close to each other."""
+"""With fewer rows a region does not pay: too few lookups share a cache line."""
 
 REGIONS_MAX = 16
-"""More regions of a part save no more."""
+"""More regions of a part save no more cache misses."""
 
 REGIONS_IN_ALL_MAX = 128
-"""The more regions all parts have, the longer it takes to write to them by turns."""
+"""The more write streams a scatter has, the slower it is."""
 
 
 def divide(
@@ -52,23 +53,23 @@ def divide(
     """The rows of a batch by the part that the bin of their key is in, with a column of the keys' hashes. Rows of one
     key keep their order."""
     regions = regions_of(len(batch), division.parts)
-    region_of_row, where = empty(len(batch), np.uint16), (division.shift, division.part_of_bin, regions)
+    region_of_row, by = empty(len(batch), np.uint16), (division.shift, division.part_of_bin, regions)
     strings = key.strings_to_hash(batch)
     if strings is None:
         hashes = read_only(key.hashes(batch))
-        _assign(hashes, *where, region_of_row)
+        _assign(hashes, *by, region_of_row)
     else:
-        fresh = empty(len(batch), np.uint64)
-        _hash_and_assign(*strings, fresh, *where, region_of_row)
-        hashes = read_only(fresh)
-    known = batch.schema.get_field_index(HASHES)
-    if known >= 0:
-        batch = batch.remove_column(known)
+        writable = empty(len(batch), np.uint64)
+        _hash_and_assign(*strings, writable, *by, region_of_row)
+        hashes = read_only(writable)
+    column = batch.schema.get_field_index(HASHES)
+    if column >= 0:
+        batch = batch.remove_column(column)
     return scatter(batch, hashes, region_of_row, division.parts, regions, reserve)
 
 
 def regions_of(rows: int, parts: int) -> int:
-    """How many regions each part of a batch had best have: a power of two."""
+    """How many regions each part of a batch has: a power of two."""
     most = min(REGIONS_MAX, REGIONS_IN_ALL_MAX // parts, rows // (REGION_ROWS_MIN * parts))
     return 1 << max(most.bit_length() - 1, 0)
 
@@ -94,17 +95,17 @@ def warm_up(key: KeyColumns) -> None:
 
 @kernel
 def _assign(hashes, shift, part_of_bin, regions, region_of_row):
-    """The region of each row, those of all parts being numbered through."""
-    single, last = shift >= 64, np.uint64(regions - 1)
+    """The region of each row. Regions are numbered across all parts."""
+    one_bin, mask = shift >= 64, np.uint64(regions - 1)
     for row in range(len(hashes)):
-        part = np.int64(part_of_bin[np.uint64(0) if single else hashes[row] >> np.uint64(shift)])
-        region_of_row[row] = part * regions + np.int64(hashes[row] // np.uint64(L2_SLOTS_MAX) & last)
+        part = np.int64(part_of_bin[np.uint64(0) if one_bin else hashes[row] >> np.uint64(shift)])
+        region_of_row[row] = part * regions + np.int64(hashes[row] // np.uint64(L2_SLOTS_MAX) & mask)
 
 
 @kernel
 def _hash_and_assign(offsets, data, seed, hashes, shift, part_of_bin, regions, region_of_row):
     """The hash and the region of each row whose key is a string."""
-    for start in range(0, len(hashes), AT_ONCE):
-        stop = min(start + AT_ONCE, len(hashes))
+    for start in range(0, len(hashes), HASH_CHUNK_ROWS):
+        stop = min(start + HASH_CHUNK_ROWS, len(hashes))
         hash_bytes(offsets[start : stop + 1], data, seed, hashes[start:stop])
         _assign(hashes[start:stop], shift, part_of_bin, regions, region_of_row[start:stop])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from framework.wire.container import encode_container
 from routing.columns import partition
 from routing.columns.keys import HASHES, KeyColumns
-from routing.columns.partition import AT_ONCE, Division, divide, divide_by, regions_of
+from routing.columns.partition import HASH_CHUNK_ROWS, Division, divide, divide_by, regions_of
 
 PARTS = 3
 
@@ -123,7 +123,7 @@ def test_keys_are_hashed_while_they_are_divided_or_before_with_the_same_outcome(
 
 def test_a_batch_is_hashed_piece_by_piece_to_its_end():
     """Of which the last is shorter than the others."""
-    batch = pa.record_batch({"word": [f"{row:x}" for row in range(3 * AT_ONCE + 5)]})
+    batch = pa.record_batch({"word": [f"{row:x}" for row in range(3 * HASH_CHUNK_ROWS + 5)]})
     key, division = key_of(batch), Division(62, np.array([0, 2, 1, 2], np.uint16), PARTS)
     parts = divide(batch, key, division)
     assert sum(map(len, parts)) == len(batch)
