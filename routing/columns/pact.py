@@ -128,7 +128,6 @@ class _Divider:
         if owners is not self._owners:
             self._owners, self._workers = owners, sorted(set(owners))
             self._division = Division(self._shift, part_of_bin(owners, self._workers), len(self._workers))
-
         reservations: list[Reservation | None] = [None] * len(self._workers)
 
         def reserve(part: int, size: int) -> memoryview | None:
@@ -144,7 +143,7 @@ class _Divider:
                 deliver(channel, worker, time, part, reservation)
 
     def _with_dictionaries(self, batch: pa.RecordBatch) -> list[pa.RecordBatch] | None:
-        """The parts of a batch whose keys recur; None if they do not, or have been hashed already."""
+        """The parts with keys dictionary-encoded; None if they recur too little, or have been hashed already."""
         if self._encoder is None or batch.schema.get_field_index(HASHES) >= 0:
             return None
         [name] = self._key.names

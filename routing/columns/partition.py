@@ -1,8 +1,8 @@
 """A radix partition of a batch by the hash of its keys: each row goes to the part that the bin of its key belongs to.
 
 The bin is the top bits of the hash. A large part is partitioned further into *regions*, by those bits of the hash that
-choose a region of slots in a table: lookups of one region of rows stay within one region of the table, which fits the
-cache. Only the rows of each key keep their order.
+choose a region of slots in a table: the lookups of one region of rows stay within one region of the table, of which
+caches hold more than of the whole. Only the rows of one key keep their order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HASH_CHUNK_ROWS = 4096
 """Keys are hashed and assigned to parts in chunks, whose hashes stay in the cache between the two loops."""
 
 REGION_ROWS_MIN = 4096
-"""With fewer rows a region does not pay: too few lookups share a cache line."""
+"""With fewer rows a region does not pay: its lookups are too sparse to hit the same cache lines."""
 
 REGIONS_MAX = 16
 """More regions of a part save no more cache misses."""

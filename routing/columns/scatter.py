@@ -43,8 +43,8 @@ _CURSOR_WORDS = 8
 """A region's cursor takes a cache line, so that all a row needs of it is there."""
 
 _BYTES_AT, _ROWS_AT, _END_AT, _VALUES_AT, _OFFSETS_AT, _HASHES_AT = range(0, 48, 8)
-"""Where in a cursor, in bytes, its words are: how many bytes and rows its part has before the next write, how many bytes
-up to the region's end, and the addresses of the part's buffers."""
+"""Where in a cursor, in bytes, its words are: how many bytes and rows its part has before the next write, how many
+bytes up to the region's end, and the addresses of the part's buffers."""
 
 _LANES = 4
 """Rows are counted in this many histograms in turn, so that an increment need not wait for the store before it."""
