@@ -141,7 +141,7 @@ class Events:
         self._readers: list[Reader] = []
 
     def subscribe(self, reader: Reader) -> Callable[[], None]:
-        """Call `reader` with every event from now on; the answer ends it."""
+        """Call `reader` with every event from now on; returns a function that unsubscribes it."""
         self._readers.append(reader)
         self.listening = True
 

@@ -77,7 +77,7 @@ class OperatorBuilder:
     ) -> None:
         """Finish the operator.
 
-        `capabilities` asks for the right to send from the least time on without having received anything; whoever asks
+        `capabilities` asks for the right to send from the least time on without having received anything; who asks
         must downgrade or drop them. On a worker that joins a running job they are clones of what its server holds at
         that output, or dropped already if that is nothing, or with `lends=False`. `notify=False` is for logic that
         ignores frontiers.

@@ -146,7 +146,7 @@ _observers: list[Callable[[Capability], None]] = []
 
 
 def observe_capabilities(observer: Callable[[Capability], None]) -> Callable[[], None]:
-    """Call `observer` with every new capability of this process; the answer ends it.
+    """Call `observer` with every new capability of this process; returns what ends that.
 
     The simulator thus knows what is truly held, from the capabilities themselves and not from how they are accounted.
     """

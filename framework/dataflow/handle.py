@@ -1,8 +1,8 @@
 """What an operator's logic holds: its inputs and its outputs.
 
 An input hands out messages, each a container with a capability for its time, and counts the records taken. An output
-takes records under a capability, gathers single ones into containers, counts them, and passes containers on to whoever
-listens. Both write into the operator's `SharedProgress`; the scope reads it after the activation.
+takes records under a capability, buffers single ones into containers, counts them, and passes containers on to those
+who listen. Both write into the operator's `SharedProgress`; the scope reads it after the activation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from framework.dataflow.operator import BuiltOperator
 
 ROWS_PER_CONTAINER = 4096
-"""Single records are gathered into row containers of this size."""
+"""Single records are buffered into row containers of this size."""
 
 Pusher = Callable[[Time, Container], None]
 
@@ -130,7 +130,7 @@ class OutputHandle:
         return session
 
     def give(self, time: Time, record: object) -> None:
-        """Gather one record; hot path of operators that send record by record."""
+        """Buffer one record; hot path of operators that send record by record."""
         buffer = self._buffer
         if buffer and self._buffer_time != time:
             self.flush()
@@ -141,20 +141,20 @@ class OutputHandle:
             self.flush()
 
     def give_container(self, time: Time, container: Container) -> None:
-        """Pass on a whole container, which the caller must not change any more."""
+        """Pass on a whole container, which the caller must not change afterwards."""
         if self._buffer:
             self.flush()
         if len(container):
             self._push(time, container)
 
     def flush(self) -> None:
-        """Pass on what was gathered."""
+        """Flush the buffer."""
         if self._buffer:
             buffer, self._buffer = self._buffer, []
             self._push(self._buffer_time, buffer)
 
     def buffered(self) -> tuple[Time, int]:
-        """The time and the number of the records gathered and not yet passed on."""
+        """The time and the number of records in the buffer."""
         return self._buffer_time, len(self._buffer)
 
     def _push(self, time: Time, container: Container) -> None:

@@ -61,7 +61,7 @@ class Notificator:
         return sorted(self._waiting, key=linear_key)
 
     def clear(self) -> None:
-        """Wait for nothing any more."""
+        """Drop all that wait."""
         for capability in self._waiting.values():
             capability.drop()
         self._waiting.clear()

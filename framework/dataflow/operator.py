@@ -28,7 +28,7 @@ class Activator:
     activate_from_thread: Callable[[], None]
     """In any thread; wakes a parked worker."""
     activate_after: Callable[[float], None]
-    """In the worker's own thread: once so many seconds have passed."""
+    """In the worker's own thread: after this number of seconds."""
     activate_when_clear: Callable[[], None]
     """In the worker's own thread: once links are no longer congested."""
 
@@ -83,7 +83,7 @@ class BuiltOperator:
         return handle
 
     def schedule(self) -> bool:
-        """Bring the frontiers up to date, run the logic, pass on what it gathered."""
+        """Bring the frontiers up to date, run the logic, flush what it buffered."""
         for handle, changes in zip(self.inputs, self.shared.frontiers, strict=True):
             if changes:
                 for time, change in changes.drain():

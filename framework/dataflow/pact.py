@@ -112,7 +112,7 @@ def _router(channel: Channel, route: Callable[[Any], int], among: Callable[[], t
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Records are dealt out to all workers, in slices of equal size, whatever they are."""
+    """Each container is cut into slices of equal size, which go to the workers in turn (round robin)."""
 
     to_all = False
 

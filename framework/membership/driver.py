@@ -162,7 +162,7 @@ class Membership:
     # Leaving
 
     def wish_to_leave(self) -> None:
-        """Ask for what is in the way to be removed; whoever commands the bins does it."""
+        """Ask for what is in the way to be removed; the worker that commands the bins does it."""
         self._stepper.log(f"worker {self.worker} leaves: {self.obstacles.objection()}")
         self._carry_out(self.member.wish())
 

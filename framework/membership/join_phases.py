@@ -1,4 +1,4 @@
-"""How long the phases of a join take, for the log and for whoever listens."""
+"""How long the phases of a join take, for the log and for readers of events."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """To a requester, and from there to a joiner: it is not yet the turn of `worker`; so many are before it."""
+    """To a requester, and from there to a joiner: it is not yet the turn of `worker`; `ahead` others come first."""
 
     worker: WorkerId
     ahead: int
@@ -112,8 +112,8 @@ class ScopeState:
 
 @dataclass(frozen=True, slots=True)
 class JoinState:
-    """The server to a joiner, after all `ScopeState`: so many dataflows and channels were ever built, and these
-    capabilities are yours."""
+    """The server to a joiner, after all `ScopeState`: how many dataflows and channels were ever built, and the
+    capabilities that are yours."""
 
     built: int
     channels: int
@@ -194,14 +194,14 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """To all members: `worker` wants to leave; whoever moves bins, let it take its bins away."""
+    """To all members: `worker` wants to leave; the worker that commands the bins is to move its bins away."""
 
     worker: WorkerId
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """A leaver to all members: send me no more records. It has built so many dataflows."""
+    """A leaver to all members: send me no more records. I have built `built` dataflows."""
 
     built: int
 

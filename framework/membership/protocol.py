@@ -136,7 +136,7 @@ class Member:
         return self._collected()
 
     def withdraw(self) -> list[Effect]:
-        """Want no turn to leave any more."""
+        """Withdraw the request for a turn to leave."""
         self._withdraw()
         return self._collected()
 

@@ -21,7 +21,7 @@ class Turns:
     current: Ask | None = None
     coordinating: bool = False
     closed: bool = False
-    """Whether nobody gets a turn any more: the job is about to end."""
+    """Whether no more turns are granted: the job is about to end."""
     _waiting: deque[Ask] = field(default_factory=deque)
 
     def coordinate(self, current: Ask) -> list[Send]:

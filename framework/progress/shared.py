@@ -55,4 +55,4 @@ class Operator(Protocol):
         """Run once; tell whether work remains that no capability stands for."""
 
     def shut_down(self) -> None:
-        """Let go of everything: the dataflow ends."""
+        """Release everything: the dataflow ends."""

@@ -114,7 +114,7 @@ class Subgraph:
             [type(paths)(map(nesting.leave_summary, paths)) for paths in to_outputs] for to_outputs in compiled.through
         ]
         self.entered: list[ChangeBatch[Time]] = [ChangeBatch() for _ in range(inputs)]
-        """Per input: records that came in since the last scheduling; counted by whoever hands them in."""
+        """Per input: records that came in since the last scheduling; counted by those who hand them in."""
         self._entrances = {compiled.ids[Source(0, port)]: port for port in range(inputs)}
         self._exits = {compiled.ids[Target(0, port)]: port for port in range(outputs)}
         self.entrance_fans_out: list[list[tuple[int, bool]]] = [[] for _ in range(inputs)]
@@ -126,7 +126,7 @@ class Subgraph:
     # Building
 
     def adopt(self, index: int, operator: Operator, fans_out: list[list[tuple[Target, bool]]], starters: int) -> None:
-        """Take in the operator that the graph calls `index`; so many workers start it with its initial capabilities."""
+        """Take in the operator that the graph calls `index`, which `starters` workers start with its initial capabilities."""
         ids = self._compiled.ids
         child = Child(operator, f"{self.path}.{index}")
         child.targets = [ids[Target(index, port)] for port in range(len(operator.shared.consumed))]
@@ -153,7 +153,7 @@ class Subgraph:
         self._inbox += batches
 
     def count_starters(self, change: int) -> None:
-        """So many more workers than was thought start with the initial capabilities."""
+        """`change` more workers than was thought start with the initial capabilities."""
         for child in self._children.values():
             if child.operator.local:
                 for location, initial in zip(child.sources, child.operator.initial, strict=True):

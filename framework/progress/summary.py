@@ -2,7 +2,7 @@
 
 In a root scope a summary is an integer, the number of epochs that the path adds. In a nested scope a path is either
 `Local`, it stays within the scope and adds iterations, or `Outer`, it advances the enclosing scope's time and starts
-the iterations anew. Two summaries are ordered if their results are, for every time. Hence a `Local` and an `Outer`
+the iterations at zero. Two summaries are ordered if their results are, for every time. Hence a `Local` and an `Outer`
 are never ordered: (0, 5) becomes (0, 5) by `Local(0)` and (1, 0) by `Outer(1, 0)`, and neither of the two is below the
 other in the product order. Discarding the `Outer` one, as a lexicographic order would allow, would lose (1, 0). It is
 also why a time need not be below what an `Outer` makes of it; what tracking needs is that no cycle leads back to it,

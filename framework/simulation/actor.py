@@ -88,7 +88,7 @@ _DEAD = ActorState(Status.DEAD, programmed=False, steps=False, linked=frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class Outcome:
     """What a move leads to."""
 
     state: int
@@ -113,26 +113,26 @@ class Actor:
         self._ways: list[tuple[int, Given] | None] = []
         self._bodies: dict[int, _Body] = {}
         """Workers that are in a state right now."""
-        self._effects: dict[tuple[int, Given], Effect] = {}
+        self._outcomes: dict[tuple[int, Given], Outcome] = {}
         self.first = self._arrive(self._begin(), None)
 
     @property
     def moves(self) -> int:
         """How many were found out."""
-        return len(self._effects)
+        return len(self._outcomes)
 
     def state(self, number: int) -> ActorState:
         """What a state shows."""
         return _DEAD if number == DEAD else self.states[number]
 
-    def move(self, state: int, given: Given) -> Effect:
+    def move(self, state: int, given: Given) -> Outcome:
         """What comes of a worker in this state that is given this."""
-        effect = self._effects.get((state, given))
-        if effect is None:
+        outcome = self._outcomes.get((state, given))
+        if outcome is None:
             body = self._bodies.pop(state, None) or self._again(state)
             body.move(given)
-            effect = self._effects[state, given] = self._arrive(body, (state, given))
-        return effect
+            outcome = self._outcomes[state, given] = self._arrive(body, (state, given))
+        return outcome
 
     def close(self) -> None:
         """Shut down the workers that still run."""
@@ -154,7 +154,7 @@ class Actor:
         body.take_sent()
         return body
 
-    def _arrive(self, body: _Body, way: tuple[int, Given] | None) -> Effect:
+    def _arrive(self, body: _Body, way: tuple[int, Given] | None) -> Outcome:
         sent = body.take_sent()
         number = self._numbers.setdefault(body.fingerprint(), len(self.states))
         if number == len(self.states):
@@ -162,7 +162,7 @@ class Actor:
             self.states.append(body.state())
         if body.failure is not None or self._bodies.setdefault(number, body) is not body:
             body.worker.shut_down()
-        return Effect(number, sent, body.failure)
+        return Outcome(number, sent, body.failure)
 
 
 class _Asleep(Exception):
@@ -180,7 +180,7 @@ class _Transport(SimulatedTransport):
 
     @property
     def parted(self) -> set[WorkerId]:
-        """Whom nothing is heard of or said to any more."""
+        """Peers to which the link has ended."""
         return self._parted
 
     def send(

@@ -173,7 +173,7 @@ class SimulatedCluster:
         message = self.network.deliver(link)
         sender, receiver = link
         if receiver in self.departed and sender in self._joining:
-            # Nobody listens there any more, and the joiner notices.
+            # Nobody listens there, and the joiner notices.
             self.network.links.setdefault((receiver, sender), deque()).append(Lost("it has left"))
         self._trace.append(f"{self.moves}: {link[0]} -> {link[1]} {message}")
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from framework.membership.members import Members, WorkerId
 from framework.membership.messages import Enlist, Ready
-from framework.simulation.actor import DEAD, Act, Actor, ActorState, Arrivals, Effect, Frame, Given, Role, Status
+from framework.simulation.actor import DEAD, Act, Actor, ActorState, Arrivals, Frame, Given, Outcome, Role, Status
 from framework.simulation.views import Broken, Claims, WorkerView
 from framework.wire.messages import Lost, Message, Progress, decode
 
@@ -30,7 +30,7 @@ Ends: TypeAlias = Mapping[WorkerId, tuple[Status, WorkerView]]
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A worker ends without a word; of the frames on its links so many still arrive."""
+    """A worker ends without a word; of the frames on each of its links the first `survive` still arrive."""
 
     survive: tuple[int, ...]
 
@@ -267,10 +267,10 @@ class _Exploration:
         worker, given = move
         if isinstance(given, Death):
             return self._after_death(cluster, worker, given)
-        effect = self._actors[worker].move(self._number(cluster, worker), given)
-        if effect.failure is not None:
+        outcome = self._actors[worker].move(self._number(cluster, worker), given)
+        if outcome.failure is not None:
             if issubclass(Broken, self._seeking):
-                raise _Fault(Broken(f"worker {worker}: {effect.failure}"), (cluster, move), None)
+                raise _Fault(Broken(f"worker {worker}: {outcome.failure}"), (cluster, move), None)
             return None
         numbers, links = cluster
         if not isinstance(given, Act) and given:
@@ -279,16 +279,16 @@ class _Exploration:
                 at = self._at[sender, worker]
                 left[at] = left[at][1:]
             links = tuple(left)
-        return self._send((numbers, links), worker, effect)
+        return self._send((numbers, links), worker, outcome)
 
-    def _send(self, cluster: Cluster, worker: WorkerId, effect: Effect) -> Cluster:
+    def _send(self, cluster: Cluster, worker: WorkerId, outcome: Outcome) -> Cluster:
         """Put what was sent on the links, and end those of a worker that has gone."""
         position = self._positions[worker]
-        numbers = (*cluster[0][:position], effect.state, *cluster[0][position + 1 :])
+        numbers = (*cluster[0][:position], outcome.state, *cluster[0][position + 1 :])
         links = cluster[1]
-        if effect.sent:
+        if outcome.sent:
             filled = list(links)
-            for peer, frame in effect.sent:
+            for peer, frame in outcome.sent:
                 there = self._state(cluster, peer)
                 if there.status is Status.HERE:
                     filled[self._at[worker, peer]] += (frame,)
@@ -363,8 +363,8 @@ class _Exploration:
             case _:
                 took = ", ".join(f"{self._name(frame)} from {sender}" for sender, frame in given)
                 what = f"worker {worker} steps" + (f", takes {took}" if took else "")
-        effect = self._actors[worker].move(self._number(cluster, worker), given)
-        sent = ", ".join(f"{self._name(frame)} to {peer}" for peer, frame in effect.sent)
+        outcome = self._actors[worker].move(self._number(cluster, worker), given)
+        sent = ", ".join(f"{self._name(frame)} to {peer}" for peer, frame in outcome.sent)
         return what + (f"; sends {sent}" if sent else "")
 
     def _name(self, frame: Frame) -> str:

@@ -71,7 +71,7 @@ class SimulatedReservation:
     sent: bool = False
 
     def hand_over(self, peer: WorkerId) -> None:
-        """The container was sent. The memory is the peer's: whoever still looks at it here sees other bytes."""
+        """The container was sent. The memory is the peer's: a view of it that is kept here shows other bytes."""
         assert (peer, self.sent) == (self.peer, False), (peer, self)
         self.sent = True
         self.memory[:] = b"\xaa" * len(self.memory)

@@ -41,7 +41,7 @@ def add(counts: dict[K, int], key: K, delta: int) -> None:
 
 
 def add_all(counts: dict[K, int], others: Mapping[K, int], times: int = 1) -> None:
-    """Count all of `others`, so many times over."""
+    """Count all of `others`, each `times` times."""
     for key, count in others.items():
         add(counts, key, times * count)
 

@@ -120,7 +120,7 @@ class Stepper:
             self.events.emit(Parked(self._clock() - started_s))
 
     def after(self, delay_s: float, action: Callable[[], None]) -> None:
-        """Call `action` in this worker's thread, once so many seconds have passed."""
+        """Call `action` in this worker's thread, after `delay_s` seconds."""
         self.agenda.at(self._clock() + delay_s, action)
 
     def request_stop(self, reason: str) -> None:

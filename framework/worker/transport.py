@@ -50,7 +50,7 @@ class Transport(Protocol):
         """Hand each peer all that is queued for it, in one write as far as the link takes it. Never blocks."""
 
     def congested(self) -> bool:
-        """Whether so much waits for a slow peer that sources should pause."""
+        """Whether sources should pause: the queue for a slow peer is full."""
 
     def park(self, timeout_s: float | None) -> None:
         """Sleep until something arrives, a link takes more, `wake` was called, or the time is over."""

@@ -103,7 +103,7 @@ class Worker:
         return self._stepper.steps
 
     def after(self, delay_s: float, action: Callable[[], None]) -> None:
-        """Call `action` in this worker's thread, once so many seconds have passed."""
+        """Call `action` in this worker's thread, after `delay_s` seconds."""
         self._stepper.after(delay_s, action)
 
     def congested(self) -> bool:
@@ -244,7 +244,7 @@ class Worker:
         while not membership.gone:
             if not running and not membership.leaving:
                 membership.withdraw()
-                return  # the job has ended, and nobody grants turns any more
+                return  # the job has ended, and no more turns are granted
             self.step_or_park()
         self.shut_down()
 

@@ -148,7 +148,7 @@ class ChaosOperator:
         return self.run
 
     def run(self) -> None:
-        """Read some, answer, let go of some."""
+        """Read some, answer, drop some."""
         for port, handle in enumerate(self._inputs):
             for capability, rows in handle:
                 self._take(port, handle, capability, rows)
@@ -228,7 +228,7 @@ class ChaosOperator:
                 self._forget(capability)
             capability.drop()
             if dice > 0.95:
-                capability.drop()  # which changes nothing any more
+                capability.drop()  # which changes nothing
         if self._held:
             self._activator.activate_after(0.02 * self._dice.random())
             if self._dice.random() < 0.3:
@@ -308,7 +308,7 @@ class DrivenSource:
                 self._capability = capability.delayed(time)
 
     def close(self) -> None:
-        """Send nothing any more."""
+        """Close."""
         if self._capability is not None:
             self._capability.drop()
             self._capability = None

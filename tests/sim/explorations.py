@@ -34,7 +34,7 @@ from operators import Input
 
 
 def feeds(epochs: int, *, records: int = 0, leaves: bool = False) -> Script:
-    """A program that feeds so many epochs, with a record in each of the first of them, and then leaves, or ends."""
+    """A program that feeds `epochs`, with one record in each of the first `records` of them, and leaves or ends."""
 
     def part(worker: Worker, log: Log) -> Iterator[None]:
         numbers = Input[int]("numbers")

@@ -86,7 +86,7 @@ class Tap:
         self.capability.downgrade(time)
 
     def close(self) -> None:
-        """Send nothing any more."""
+        """Close."""
         self.capability.drop()
 
 
