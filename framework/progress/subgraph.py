@@ -126,7 +126,7 @@ class Subgraph:
     # Building
 
     def adopt(self, index: int, operator: Operator, fans_out: list[list[tuple[Target, bool]]], starters: int) -> None:
-        """Take in the operator that the graph calls `index`, which `starters` workers start with its initial capabilities."""
+        """Take in the graph's operator `index`; `starters` workers start it with its initial capabilities."""
         ids = self._compiled.ids
         child = Child(operator, f"{self.path}.{index}")
         child.targets = [ids[Target(index, port)] for port in range(len(operator.shared.consumed))]
