@@ -1,4 +1,4 @@
-"""What can be kept of the values of a key without writing a fold: for `stateful_aggregate` and windows.
+"""Aggregates, which need no fold: for `stateful_aggregate` and windows.
 
     sales.stateful_aggregate({"sold": count(), "revenue": sum("cents"), "dearest": max("cents")}, key="product")
 
@@ -23,31 +23,31 @@ Typed = Callable[[pa.DataType], pa.DataType]
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """How values become one: source in which `v` is a value, `n` how many there were, and `a`, `b`, … the state.
+    """An aggregate as source, in which `v` is a value, `n` the number of values so far, and `a`, `b`, … the state.
 
-    Without a column there is no `v`, and `n` is how many records there were. Where two states become one, `n2`, `a2`,
-    `b2`, … are those of later values.
+    Without a column there is no `v`, and `n` is the number of records. When a state is merged, `n2`, `a2`, `b2`, … are
+    those of later values.
     """
 
     column: str | None
     state: Sequence[Typed]
     """The type of each part of the state, from that of the column. All of it is 0 at first.
 
-    A part that is bytes of a fixed size, whole words of them, is changed in place: its name stands for its address.
+    A part of fixed-size bytes, in whole words, is updated in place: its name stands for its address.
     """
     update: Sequence[str]
     """Run for each value that is not null, after it was counted."""
     merge: Sequence[str]
-    """Run for each state of some values, after these were counted: `n == n2` if there was none before."""
+    """Run for each partial state, after its values were counted: `n == n2` if there was none before."""
     result: str
     type: Typed
     of: Literal["numbers", "hashes", "nothing"] = "numbers"
     """What `v` is: the value, which must be a number; its hash as a key; or nothing, for a column of whatever type."""
     is_count: bool = False
-    """Whether the result stands also if there was no value; else it is null then."""
+    """Whether the result without values is that of `result`, not null."""
 
 
-def _itself(kind: pa.DataType) -> pa.DataType:
+def _same(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
@@ -55,7 +55,7 @@ def _float(kind: pa.DataType) -> pa.DataType:
     return pa.float64()
 
 
-def _whole(kind: pa.DataType) -> pa.DataType:
+def _int(kind: pa.DataType) -> pa.DataType:
     return pa.int64()
 
 
@@ -65,7 +65,7 @@ def _widest(kind: pa.DataType) -> pa.DataType:
 
 def count(column: str | None = None) -> Aggregate:
     """How many records there were; or, of a column of any type, how many values that are not null."""
-    return Aggregate(column, (), (), (), "n", _whole, of="nothing", is_count=True)
+    return Aggregate(column, (), (), (), "n", _int, of="nothing", is_count=True)
 
 
 def sum(column: str) -> Aggregate:
@@ -76,13 +76,13 @@ def sum(column: str) -> Aggregate:
 def min(column: str) -> Aggregate:
     """The least value of a column."""
     update, merge = ("if n == 1 or v < a or a != a:", "    a = v"), ("if n == n2 or a2 < a or a != a:", "    a = a2")
-    return Aggregate(column, (_itself,), update, merge, "a", _itself)
+    return Aggregate(column, (_same,), update, merge, "a", _same)
 
 
 def max(column: str) -> Aggregate:
     """The greatest value of a column."""
     update, merge = ("if n == 1 or v > a or a != a:", "    a = v"), ("if n == n2 or a2 > a or a != a:", "    a = a2")
-    return Aggregate(column, (_itself,), update, merge, "a", _itself)
+    return Aggregate(column, (_same,), update, merge, "a", _same)
 
 
 def mean(column: str) -> Aggregate:
@@ -107,12 +107,12 @@ def variance(column: str) -> Aggregate:
 
 def first(column: str) -> Aggregate:
     """The first value of a column, in the order of times."""
-    return Aggregate(column, (_itself,), ("if n == 1:", "    a = v"), ("if n == n2:", "    a = a2"), "a", _itself)
+    return Aggregate(column, (_same,), ("if n == 1:", "    a = v"), ("if n == n2:", "    a = a2"), "a", _same)
 
 
 def last(column: str) -> Aggregate:
     """The last value of a column, in the order of times."""
-    return Aggregate(column, (_itself,), ("a = v",), ("a = a2",), "a", _itself)
+    return Aggregate(column, (_same,), ("a = v",), ("a = a2",), "a", _same)
 
 
 def approx_distinct(column: str, error: float = 0.05) -> Aggregate:
@@ -129,11 +129,11 @@ def approx_distinct(column: str, error: float = 0.05) -> Aggregate:
     registers = pa.binary(2**bits)
     return Aggregate(
         column,
-        (_whole, _whole, lambda _: registers),
+        (_int, _int, lambda _: registers),
         (f"a, b = hll_add(c, v, {bits}, a, b)",),
         (f"a, b = hll_merge(c, c2, {bits}, a, b)",),
         f"hll_estimate({bits}, a, b)",
-        _whole,
+        _int,
         of="hashes",
         is_count=True,
     )

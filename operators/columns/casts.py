@@ -1,4 +1,5 @@
-"""What a compiled fold returns, made what its columns are declared to be; what would change its value is refused."""
+"""Conversions in compiled code: of what a fold returns to the types its columns declare, refused where a value would
+change, and sums of integers that are checked for overflow."""
 
 from __future__ import annotations
 
@@ -29,24 +30,24 @@ def as_bool(value: Any) -> Any:
 def _as_int64(value):
     if isinstance(value, types.Boolean) or (isinstance(value, types.Integer) and value.signed):
         return lambda value: np.int64(value)
-    raise TypingError(f"a column declared as an integer is given {_named(value)}")
+    raise TypingError(f"a column declared as an integer is given {_name_of(value)}")
 
 
 @overload(as_float64)
 def _as_float64(value):
     if isinstance(value, types.Float | types.Integer | types.Boolean):
         return lambda value: np.float64(value)
-    raise TypingError(f"a column declared as a float is given {_named(value)}")
+    raise TypingError(f"a column declared as a float is given {_name_of(value)}")
 
 
 @overload(as_bool)
 def _as_bool(value):
     if isinstance(value, types.Boolean):
         return lambda value: value
-    raise TypingError(f"a column declared as a truth value is given {_named(value)}")
+    raise TypingError(f"a column declared as a truth value is given {_name_of(value)}")
 
 
-def _named(value: Any) -> str:
+def _name_of(value: Any) -> str:
     if isinstance(value, types.Float):
         return "a float"
     if isinstance(value, types.Integer):

@@ -1,4 +1,4 @@
-"""Columns from the program: batches that it sends."""
+"""An input of columns that the program feeds, batch by batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from operators.input.input import Input
 from operators.schema import Schema, arrow_schema
 
 ROWS_MAX = 2**19
-"""Larger batches are sent in slices, so that a step of a worker does not take long."""
+"""Larger batches are sent in slices, to bound a worker's step."""
 
 
 class ColumnInput:

@@ -1,9 +1,9 @@
-"""Several aggregates as one loop: its source, for the columns at hand.
+"""Generates the source of several aggregates as one loop, specialised for the columns at hand.
 
-Of each column the state has how many values there were, shared by all aggregates over it; of records, only if they are
-counted. Then come the parts of each aggregate. A loop either gives results with each record, or notes which entries
-have changed, so that their results are taken from the table later, by another function of the same source. States of
-the same aggregates, of records that were combined elsewhere, are merged by another loop of the same form.
+A state begins with the number of records, if an aggregate counts them, and the number of values of each column, which
+its aggregates share; then come the parts of each aggregate. A loop either emits results per record, or records dirty
+entries, whose results another function of the same source reads from the table later. Partial states, of records that
+were combined elsewhere, are merged by another loop of the same form.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def results(view, entries, outs):
 {written}
 """
 
-_NOTED = """\
+_MARK_DIRTY = """\
         if serial != 0 and load_i64(state + {mark}) != serial << 32:
             if at == len(rows):
                 progress[1] = at
                 return row
-            if at < len(given):  # what was kept before is over
+            if at < len(given):  # its state is of an earlier batch
                 given[at] = row
                 for word in range({mark} // 8):
                     store(state + 8 * word, 0)
@@ -51,7 +51,7 @@ _NOTED = """\
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """Aggregates over a stream with `schema`, by the columns that they come out in."""
+    """Aggregates over a stream with `schema`, by the names of their output columns."""
 
     schema: pa.Schema
     aggregates: Mapping[str, Aggregate]
@@ -59,7 +59,7 @@ class Combined:
 
     @staticmethod
     def of(schema: pa.Schema, aggregates: Mapping[str, Aggregate], where: str, *, per_record: bool) -> Combined:
-        """Raise for what cannot be; `where` is the operator."""
+        """Raise unless the aggregates fit the stream; `where` is the operator."""
         if not aggregates:
             raise GraphError(f"{where} has nothing to keep; name an aggregate, as in {{'count': count()}}")
         combined = Combined(schema, aggregates, per_record)
@@ -73,7 +73,7 @@ class Combined:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are looked at, each once."""
+        """The columns that are read, each once."""
         return list(dict.fromkeys(one.column for one in self.aggregates.values() if one.column is not None))
 
     @property
@@ -84,12 +84,12 @@ class Combined:
 
     @property
     def results(self) -> pa.Schema:
-        """What comes out, without the key."""
+        """The schema of results, without the key."""
         return pa.schema([pa.field(name, one.type(self._type(one))) for name, one in self.aggregates.items()])
 
     @property
     def state(self) -> pa.Schema:
-        """What is kept of a key."""
+        """The schema of a key's state."""
         fields = [pa.field("n", pa.int64())] if self._counts_records else []
         fields += [pa.field(f"n{index}", pa.int64()) for index in range(len(self.columns))]
         for number in range(len(self.aggregates)):
@@ -98,30 +98,29 @@ class Combined:
 
     @property
     def state_words(self) -> int:
-        """How many words an entry's state takes."""
+        """The number of words of an entry's state, its mark included."""
         return self._mark + (not self.per_record)
 
     @property
     def can_be_null(self) -> list[int]:
-        """The columns, by their numbers, over which there are aggregates that are null without a value."""
+        """The indexes of the columns with aggregates that are null without a value."""
         nullable = {one.column for one in self.aggregates.values() if not one.is_count}
         return [index for index, column in enumerate(self.columns) if column in nullable]
 
     def merging(self) -> str:
-        """The source of a module with the function `merge`: for each row there is a state, all of their words in a row.
-
-        It is `apply` in all else, and notes which entries have changed.
+        """The source of a module with the function `merge`: `apply` for partial states, one per row, which records
+        dirty entries. Their words are in one array.
         """
-        step = [f"other = others + {8 * self._mark} * row", *self._read(), *self._read("other")]
+        step = [f"other = others + {8 * self._mark} * row", *self._load_state(), *self._load_state("other")]
         if self._counts_records:
-            step += ["n += other_n", f"store(state + {self._places()['n']}, n)"]
+            step += ["n += other_n", f"store(state + {self._offsets()['n']}, n)"]
         for index, column in enumerate(self.columns):
-            step += [f"if other_n{index} > 0:", *(f"    {line}" for line in self._updates(index, column, merged=True))]
+            step += [f"if other_n{index} > 0:", *(f"    {line}" for line in self._update(index, column, merged=True))]
         return loop_source(
             self._imports,
             unpacked="    others = address_of(values[0])",
             initial=self._initial,
-            step=_NOTED.format(mark=8 * self._mark) + _indented(8, step),
+            step=_MARK_DIRTY.format(mark=8 * self._mark) + _indent(8, step),
             name="merge",
         )
 
@@ -137,14 +136,14 @@ class Combined:
             inputs.append(f"some{index} = len(mask{index}) > 0")
         loop = loop_source(
             self._imports,
-            unpacked=_indented(4, [*(outs if self.per_record else []), *inputs]),
+            unpacked=_indent(4, [*(outs if self.per_record else []), *inputs]),
             initial=self._initial,
             step=self._step(),
         )
         results = _RESULTS.format(
-            unpacked=_indented(4, outs),
-            read=_indented(8, self._read()),
-            written=_indented(8, [*self._written(), *(f"missing{i}[at] = n{i} == 0" for i in self.can_be_null)]),
+            unpacked=_indent(4, outs),
+            read=_indent(8, self._load_state()),
+            written=_indent(8, [*self._write_results(), *(f"missing{i}[at] = n{i} == 0" for i in self.can_be_null)]),
         )
         return loop + results
 
@@ -156,26 +155,26 @@ class Combined:
 
     @property
     def _initial(self) -> str:
-        return _indented(20, [f"for word in range({self.state_words}):", "    store(state + 8 * word, 0)"])
+        return _indent(20, [f"for word in range({self.state_words}):", "    store(state + 8 * word, 0)"])
 
     def _step(self) -> str:
-        lines = list(self._read())
+        lines = list(self._load_state())
         if self._counts_records:
-            lines += ["n += 1", f"store(state + {self._places()['n']}, n)"]
+            lines += ["n += 1", f"store(state + {self._offsets()['n']}, n)"]
         for index, column in enumerate(self.columns):
             lines.append(f"if not (some{index} and mask{index}[row]):")
-            lines += [f"    {line}" for line in self._updates(index, column)]
+            lines += [f"    {line}" for line in self._update(index, column)]
         if self.per_record:
-            lines += self._written()
+            lines += self._write_results()
             for index in self.can_be_null:
                 lines += [f"if some{index}:", f"    missing{index}[at] = n{index} == 0"]
             lines.append("at += 1")
-            return _indented(8, lines)
-        return _NOTED.format(mark=8 * self._mark) + _indented(8, lines)
+            return _indent(8, lines)
+        return _MARK_DIRTY.format(mark=8 * self._mark) + _indent(8, lines)
 
-    def _updates(self, index: int, column: str, *, merged: bool = False) -> Iterator[str]:
-        """What a value of a column changes, or a state of some."""
-        places = self._places()
+    def _update(self, index: int, column: str, *, merged: bool = False) -> Iterator[str]:
+        """Source that updates the state by a value of a column, or by a partial state."""
+        offsets = self._offsets()
         changed = [f"n{index}"]
         yield f"n{index} += " + (f"other_n{index}" if merged else "1")
         for number, aggregate in enumerate(self.aggregates.values()):
@@ -185,15 +184,15 @@ class Combined:
                 changed += [field.name for field in self._parts(number)]
         for field in (self.state.field(name) for name in changed):
             if one := _number(field):
-                yield one.write(f"state + {places[field.name]}", f"{one.cast}({field.name})")
+                yield one.write(f"state + {offsets[field.name]}", f"{one.cast}({field.name})")
 
-    def _read(self, of: str = "state") -> Iterator[str]:
-        places, prefix = self._places(), "" if of == "state" else f"{of}_"
+    def _load_state(self, of: str = "state") -> Iterator[str]:
+        offsets, prefix = self._offsets(), "" if of == "state" else f"{of}_"
         for field in self.state:
             if one := _number(field):
-                yield f"{prefix}{field.name} = {one.read(f'{of} + {places[field.name]}')}"
+                yield f"{prefix}{field.name} = {one.read(f'{of} + {offsets[field.name]}')}"
 
-    def _written(self) -> Iterator[str]:
+    def _write_results(self) -> Iterator[str]:
         for number, (aggregate, field) in enumerate(zip(self.aggregates.values(), self.results, strict=True)):
             cast = Field(field.name, field.type).cast
             yield f"out{number}[at] = {cast}({self._text(aggregate.result, number, aggregate)})"
@@ -204,22 +203,22 @@ class Combined:
 
     @property
     def _mark(self) -> int:
-        """The word behind the state: in which epoch an entry was last noted as changed."""
+        """The index of the mark, the word behind the state: the serial of the epoch in which the entry became dirty."""
         return sum(words_in(field.type) for field in self.state)
 
     def _parts(self, number: int) -> list[pa.Field]:
-        """What an aggregate keeps."""
+        """The parts of an aggregate's state."""
         aggregate = list(self.aggregates.values())[number]
         parts = zip("abc", aggregate.state, strict=False)
         return [pa.field(f"{part}{number}", typed(self._type(aggregate))) for part, typed in parts]
 
-    def _places(self) -> dict[str, int]:
-        """Where each part of the state begins, in bytes."""
-        places, at = {}, 0
+    def _offsets(self) -> dict[str, int]:
+        """The offset of each part of the state, in bytes."""
+        offsets, at = {}, 0
         for field in self.state:
-            places[field.name] = at
+            offsets[field.name] = at
             at += 8 * words_in(field.type)
-        return places
+        return offsets
 
     def _type(self, aggregate: Aggregate) -> pa.DataType:
         return pa.null() if aggregate.column is None else self.schema.field(aggregate.column).type
@@ -228,12 +227,12 @@ class Combined:
         return Field(str(aggregate.column), self._type(aggregate)).widening
 
     def _text(self, line: str, number: int, aggregate: Aggregate) -> str:
-        """A line of an aggregate, in which its own names are told apart from those of the others."""
+        """A line of an aggregate, with its names made unique."""
         names = {"delta": f"delta{number}", "n": "n"}
         for part, field in zip("abc", self._parts(number), strict=False):
-            place, in_place = self._places()[field.name], pa.types.is_fixed_size_binary(field.type)
-            names[part] = f"(state + {place})" if in_place else field.name
-            names[f"{part}2"] = f"(other + {place})" if in_place else f"other_{field.name}"
+            offset, in_place = self._offsets()[field.name], pa.types.is_fixed_size_binary(field.type)
+            names[part] = f"(state + {offset})" if in_place else field.name
+            names[f"{part}2"] = f"(other + {offset})" if in_place else f"other_{field.name}"
         if aggregate.column is not None:
             names["n"] = f"n{self.columns.index(aggregate.column)}"
             names["n2"] = f"other_{names['n']}"
@@ -247,5 +246,5 @@ def _number(field: pa.Field) -> Field | None:
     return None if pa.types.is_fixed_size_binary(field.type) else Field(field.name, field.type)
 
 
-def _indented(by: int, lines: Iterable[str]) -> str:
+def _indent(by: int, lines: Iterable[str]) -> str:
     return "\n".join(f"{' ' * by}{line}" for line in lines)

@@ -1,4 +1,4 @@
-"""What can be wrong with jobs of columns."""
+"""Errors of jobs on columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches put together, split up, and brought to other workers."""
+"""Operators that merge, split and exchange streams of columns."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def partition(columns: Columns, count: int, route: Route, *, name: str = "partit
 
     def logic() -> None:
         for capability, batch in input:
-            parts = _numbers(route(batch), batch, name)
+            parts = _route_numbers(route(batch), batch, name)
             wrong = np.flatnonzero((parts < 0) | (parts >= count))
             if len(wrong):
                 row = batch.slice(int(wrong[0]), 1).to_pylist()[0]
@@ -79,7 +79,7 @@ def exchange(columns: Columns, route: Route, *, name: str = "exchange") -> Colum
     """Bring each row to the worker that its number in `route(batch)`, modulo the number of workers, names."""
     from routing.columns.pact import ColumnsExchange
 
-    return _moved(columns, ColumnsExchange(lambda batch: _numbers(route(batch), batch, name)), name)
+    return _exchange_by_pact(columns, ColumnsExchange(lambda batch: _route_numbers(route(batch), batch, name)), name)
 
 
 def exchange_by(columns: Columns, key: str | Sequence[str], *, name: str = "exchange_by") -> Columns:
@@ -88,10 +88,10 @@ def exchange_by(columns: Columns, key: str | Sequence[str], *, name: str = "exch
     from routing.columns.pact import ColumnsExchange
 
     keys = KeyColumns.of(columns.schema, key, f"operator {name!r}")
-    return _moved(columns, ColumnsExchange(keys.hashes, fixed=True), name)
+    return _exchange_by_pact(columns, ColumnsExchange(keys.hashes, fixed=True), name)
 
 
-def _moved(columns: Columns, pact: Pact, name: str) -> Columns:
+def _exchange_by_pact(columns: Columns, pact: Pact, name: str) -> Columns:
     from operators.columns.stream import Columns
 
     builder = columns.scope.operator(name)
@@ -106,7 +106,7 @@ def _moved(columns: Columns, pact: Pact, name: str) -> Columns:
     return Columns(outlet, columns.schema)
 
 
-def _numbers(routes: Any, batch: pa.RecordBatch, name: str) -> np.ndarray[Any, Any]:
+def _route_numbers(routes: Any, batch: pa.RecordBatch, name: str) -> np.ndarray[Any, Any]:
     if isinstance(routes, pa.Array | pa.ChunkedArray):
         routes = routes.to_numpy(zero_copy_only=False) if isinstance(routes, pa.Array) else routes.to_numpy()
     found = np.asarray(routes)

@@ -1,4 +1,8 @@
-"""A fold compiled for columns: it finds each key's state, folds, and stores what comes out, batch by batch."""
+"""A fold compiled for columns: runs the generated loop over batches, and collects its outputs.
+
+`rewriting` makes the author's function compile, `loop` writes the loop around it; this module compiles both, while the
+dataflow is built, and blames an error on the author's line. `stateful_state_machine` drives it.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +27,17 @@ from routing.columns.memory import Array, empty
 from routing.columns.table.table import Table
 from routing.columns.take import decode, take
 
-GIVEN_MIN = 1024
-"""How many keys of an epoch there is room for at first."""
+EPOCH_CAPACITY_MIN = 1024
+"""The capacity for the keys of an epoch at first."""
 
 _NO_ROWS = np.zeros(0, np.int64)
-_NOT_GIVEN = np.zeros(0, np.bool_)
+_NO_MASK = np.zeros(0, np.bool_)
 
 
 class CompiledFold:
-    """A fold, its state's columns and its outputs', for keys and values of given types.
+    """A fold, with the columns of its state and outputs, for keys and values of given types.
 
-    Per record it gives what the fold returns; per epoch, the last that it returned for each key.
+    Per record it emits what the fold returns; per epoch, the last that it returned for each key.
     """
 
     def __init__(
@@ -48,9 +52,9 @@ class CompiledFold:
         per_epoch: bool = False,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`function` is the author's, or source that is in the form of `rewriting` already.
+        """`function` is the author's, or already in the form of `rewriting`.
 
-        `log` is for who waits: that this takes seconds, when it does.
+        `log` is called before a compilation, which takes seconds.
         """
         self._initial = tuple(field.dtype(value) for field, value in zip(state, initial, strict=True))
         with compiling:
@@ -59,13 +63,13 @@ class CompiledFold:
                 casts = [Field(field.name, field.type).cast if is_number(field.type) else "" for field in output]
                 function = Rewriter(self._source, [field.cast for field in state], casts, len(key.columns)).rewrite()
             self._shape = Shape(key, values, state, output, function, per_epoch)
-            self._dtypes = [np.dtype(field.dtype) for field in self._declared()]
-            """Of the columns of outputs that are not the key's."""
+            self._dtypes = [np.dtype(field.dtype) for field in self._stored_fields()]
+            """Those of the output columns that are not the key's."""
             names, echoes = key.names, function.echoes
             self._columns = [
                 (names[echoes[index]] if index in echoes else None, field.type) for index, field in enumerate(output)
             ]
-            """For each column of outputs: which column of the key it is, if it is one; and its type."""
+            """For each output column: the key column that it echoes, if it does, and its type."""
             self._text = self._shape.source()
             if is_new(self._text):
                 log("compiling for columns, once: this takes some seconds")
@@ -74,39 +78,39 @@ class CompiledFold:
             self._count = 0
             self._outs: tuple[Array, ...] = ()
             self._rows: Array
-            self._given: Array
-            self._start_epoch(GIVEN_MIN)
+            self._has_output: Array
+            self._start_epoch(EPOCH_CAPACITY_MIN)
             self._warm_up()
 
     @property
     def per_epoch(self) -> bool:
-        """Whether outputs come at the end of an epoch."""
+        """Whether outputs come when an epoch is complete."""
         return self._shape.per_epoch
 
     @property
     def output(self) -> pa.Schema:
-        """What comes out."""
+        """The schema of outputs."""
         return self._shape.output
 
     @property
     def state_words(self) -> int:
-        """How many words an entry's state takes."""
+        """The number of words of an entry's state, its mark included."""
         return len(self._shape.state) + self._shape.per_epoch
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch under way: what is its own has this in the upper half of its last word."""
+        """The serial of the current epoch: the upper half of the mark of entries that have changed in it."""
         return self._serial
 
     def apply(self, table: Table, batch: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
-        """Fold a batch into `table`; what comes out, if it comes out per record."""
+        """Fold a batch into `table`; return the outputs, if they come per record."""
         fold = self._shape.fold
         if self._shape.per_epoch:
-            outs, rows, given = self._outs, self._rows, self._given
+            outs, rows, has_output = self._outs, self._rows, self._has_output
         else:
             capacity = len(batch) * fold.outputs_max
             outs = tuple([empty(capacity, dtype) for dtype in self._dtypes])
-            rows, given = _NO_ROWS if fold.always_one else empty(capacity, np.int64), _NOT_GIVEN
+            rows, has_output = _NO_ROWS if fold.always_one else empty(capacity, np.int64), _NO_MASK
         progress = np.array([0, self._count if self._shape.per_epoch else 0])
         values = tuple(self._numbers(batch, field) for field in self._shape.values)
         parts = tuple(self._key_numbers(batch, field) for field in self._shape.key_numbers)
@@ -114,12 +118,12 @@ class CompiledFold:
         try:
             while True:
                 first = self._module.apply(
-                    table.view(), first, keys.arguments(), *inputs, outs, rows, given, self._serial, progress
+                    table.view(), first, keys.arguments(), *inputs, outs, rows, has_output, self._serial, progress
                 )
                 if first == len(batch):
                     break
                 if self._shape.per_epoch and progress[1] == len(rows):
-                    outs, rows, given = self._grow_epoch()
+                    outs, rows, has_output = self._grow_epoch()
                 else:
                     table.grow()
         except NumbaError:
@@ -134,35 +138,35 @@ class CompiledFold:
         return self._per_record(batch, outs, rows, int(progress[1]))
 
     def finish_epoch(self, table: Table) -> pa.RecordBatch:
-        """The last output of each key that had one in this epoch; another epoch begins."""
+        """The last output of each key that had one in this epoch; the next epoch begins."""
         key, echoes = self._shape.key, self._shape.fold.echoes
-        given, entries = np.flatnonzero(self._given[: self._count]), self._rows[: self._count]
-        columns = key.decode(*table.gather(entries[given])) if echoes else []
+        chosen, entries = np.flatnonzero(self._has_output[: self._count]), self._rows[: self._count]
+        columns = key.decode(*table.gather(entries[chosen])) if echoes else []
         stored = iter(self._outs)
         arrays = [
-            columns[echoes[index]] if index in echoes else _column(next(stored)[given], len(given), field.type)
+            columns[echoes[index]] if index in echoes else _column(next(stored)[chosen], len(chosen), field.type)
             for index, field in enumerate(self._shape.output)
         ]
-        gone = entries[table.state_word(entries, len(self._shape.state)).view(np.int64) < 0]
-        table.remove(gone, key.keys_from_bytes(*table.gather(gone)).hashes)
+        discarded = entries[table.state_word(entries, len(self._shape.state)).view(np.int64) < 0]
+        table.remove(discarded, key.keys_from_bytes(*table.gather(discarded)).hashes)
         self._serial += 1
-        self._start_epoch(max(GIVEN_MIN, min(len(self._rows), 4 * self._count)))
+        self._start_epoch(max(EPOCH_CAPACITY_MIN, min(len(self._rows), 4 * self._count)))
         return pa.RecordBatch.from_arrays(arrays, schema=self._shape.output)
 
     def _start_epoch(self, capacity: int) -> None:
         self._count = 0
         capacity = capacity if self._shape.per_epoch else 0
         self._outs = tuple(np.empty(capacity, dtype) for dtype in self._dtypes)
-        self._rows, self._given = np.empty(capacity, np.int64), np.empty(capacity, np.bool_)
+        self._rows, self._has_output = np.empty(capacity, np.int64), np.empty(capacity, np.bool_)
 
     def _grow_epoch(self) -> tuple[tuple[Array, ...], Array, Array]:
         self._outs = tuple(np.concatenate([out, np.empty_like(out)]) for out in self._outs)
         self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
-        self._given = np.concatenate([self._given, np.empty_like(self._given)])
-        return self._outs, self._rows, self._given
+        self._has_output = np.concatenate([self._has_output, np.empty_like(self._has_output)])
+        return self._outs, self._rows, self._has_output
 
     def _warm_up(self) -> None:
-        """Compile now, before there are records that wait for it."""
+        """Compile now, before records wait for it."""
         shape = self._shape
         fields = [*shape.key.schema, *(pa.field(field.name, field.type) for field in shape.values)]
         schema = pa.schema({field.name: field for field in fields}.values())
@@ -170,10 +174,10 @@ class CompiledFold:
         try:
             self.apply(Table(Bins(1), self.state_words), empty, shape.key.keys(empty))
         except NumbaError as error:
-            raise self._explained(error) from None
+            raise self._explain(error) from None
 
     def _per_record(self, batch: pa.RecordBatch, outs: Sequence[Array], rows: Array, count: int) -> pa.RecordBatch:
-        taken = None if self._shape.fold.always_one else rows[:count]
+        kept = None if self._shape.fold.always_one else rows[:count]
         arrays: list[pa.Array] = []
         stored = iter(outs)
         for echo, kind in self._columns:
@@ -181,7 +185,7 @@ class CompiledFold:
                 arrays.append(_column(next(stored), count, kind))
             else:
                 column = batch.column(echo)
-                arrays.append(decode(column if taken is None else take(column, taken), kind))
+                arrays.append(decode(column if kept is None else take(column, kept), kind))
         return pa.RecordBatch.from_arrays(arrays, schema=self._shape.output)
 
     def _empty(self) -> pa.RecordBatch:
@@ -202,8 +206,8 @@ class CompiledFold:
             return self._numbers(batch, field)
         return numbers_of(batch.column(field.name))
 
-    def _declared(self) -> list[Field]:
-        """The columns of the outputs that are not the key's."""
+    def _stored_fields(self) -> list[Field]:
+        """The output columns that are not the key's."""
         fields: list[Field] = []
         shape = self._shape
         for index, field in enumerate(shape.output):
@@ -218,13 +222,13 @@ class CompiledFold:
                 )
         return fields
 
-    def _explained(self, error: NumbaError) -> Exception:
-        """The compiler's complaint, about the author's line."""
+    def _explain(self, error: NumbaError) -> Exception:
+        """numba's error, as one about the author's line."""
         if self._source is None:
             return error
         text = str(error)
         lines = self._text.splitlines()
-        fold = lines[: lines.index("@kernel")]  # what calls it, behind it, has no line of the author's
+        fold = lines[: lines.index("@kernel")]  # the loop behind it has no line of the author's
         file = re.escape(Path(self._module.__file__ or "").name)
         for number in map(int, re.findall(rf'{file}", line (\d+)', text)):  # innermost first
             for line in reversed(fold[:number] if number <= len(fold) else []):
@@ -235,18 +239,18 @@ class CompiledFold:
 
 
 def _column(values: Array, count: int, kind: pa.DataType) -> pa.Array:
-    """The first so many values."""
-    if kind in _AS_STORED:
+    """A column of the first `count` values."""
+    if kind in _ZERO_COPY:
         return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(values)])
     return pa.array(values[:count]).cast(kind)
 
 
-_AS_STORED = (pa.int64(), pa.float64())
-"""Types whose values lie in Arrow's columns as loops store them."""
+_ZERO_COPY = (pa.int64(), pa.float64())
+"""The types whose layout in Arrow is that in which loops store values."""
 
 
 def _reason(text: str) -> str:
-    """What a compiler's long text is about."""
+    """The gist of numba's long message."""
     for pattern in (r"(a column declared as .*)", r"(Undecided type.*)", r"(Unknown attribute.*)", r"(Cannot unify.*)"):
         found = re.search(pattern, text)
         if found:

@@ -1,4 +1,8 @@
-"""The source of the loop that folds a batch: written for the columns of one operator, then compiled."""
+"""Generates the source of the loop over a batch, specialised for the columns of one operator.
+
+`fold` and `aggregating` compile it; `combining` writes other loops of the same form. The loop finds or inserts each
+key's entry, by the software pipeline that `routing.columns.table.probe` describes, and runs a step on its state.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,10 @@ from {memory.__name__} import address_of, load_f64, load_i64, store
 
 """
 
+# Arguments: `view` is a `TableView`, `keys` are `Keys.arguments`, `progress` the current row and the outputs so far.
+# `rows` holds, per record, the row of each output; per epoch, the entries that changed, with a mask of those that have
+# an output in `given`; of aggregates, the dirty entries, with the rows at which they became dirty in `given`. The loop
+# returns the row that lacks room, to be resumed there.
 _LOOP = """
 
 @kernel
@@ -82,7 +90,7 @@ def {name}(view, first, keys, parts, values, initial, outs, rows, given, serial,
     return end
 """
 
-_EACH = """\
+_PER_RECORD = """\
         {results} = fold({key}, {value}, {state})
         if keep:
 {kept}
@@ -118,47 +126,47 @@ _PER_EPOCH = """\
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of numbers: of a state, of values, or of outputs."""
+    """A column of numbers or truth values: of a state, of values, or of outputs."""
 
     name: str
     type: pa.DataType
 
     @property
     def cast(self) -> str:
-        """The function that makes a value one of this column."""
+        """The function that converts a value to the column's type (`operators.columns.casts`)."""
         if pa.types.is_boolean(self.type):
             return "as_bool"
         return "as_float64" if pa.types.is_floating(self.type) else "as_int64"
 
     def read(self, address: str) -> str:
-        """Source that reads its word of a state."""
+        """Source that loads its word of a state."""
         if self.cast == "as_float64":
             return f"load_f64({address})"
         return f"load_i64({address})" + (" != 0" if self.cast == "as_bool" else "")
 
     def write(self, address: str, value: str) -> str:
-        """Source that writes its word of a state."""
+        """Source that stores its word of a state."""
         return f"store({address}, np.int64({value}))" if self.cast == "as_bool" else f"store({address}, {value})"
 
     @property
     def takes(self) -> tuple[type, ...]:
-        """What Python has for it."""
+        """The Python types that it accepts."""
         whole = (bool, int, np.integer, np.bool_)
         return {"as_bool": (bool, np.bool_), "as_float64": (*whole, float, np.floating), "as_int64": whole}[self.cast]
 
     @property
     def dtype(self) -> Any:
-        """What numpy calls it, at full width."""
+        """The numpy type, at full width."""
         return {"as_bool": np.bool_, "as_float64": np.float64, "as_int64": np.int64}[self.cast]
 
     @property
     def widening(self) -> str:
-        """What brings a value of a narrower column to full width."""
+        """The function that widens a value of a narrower column."""
         return {"as_bool": "", "as_float64": "np.float64", "as_int64": "np.int64"}[self.cast]
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether compiled code can work on values of a type."""
+    """Whether compiled code can work on values of a type. It lacks uint64: numba promotes int64 + uint64 to float64."""
     if pa.types.is_uint64(kind):
         return False
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
@@ -186,7 +194,7 @@ def number_fields(schema: pa.Schema, what: str) -> list[Field]:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a loop is written for."""
+    """What a loop is specialised for."""
 
     key: KeyColumns
     values: Sequence[Field]
@@ -197,12 +205,12 @@ class Shape:
 
     @property
     def stored(self) -> list[int]:
-        """The columns of outputs that the loop writes; the others are the key's."""
+        """The output columns that the loop stores; the others are the key's."""
         return [index for index in range(len(self.output)) if index not in self.fold.echoes]
 
     @property
     def key_numbers(self) -> list[Field]:
-        """The columns of the key that a fold can work on."""
+        """The key columns that a fold can work on."""
         return [Field(column.name, column.type) for column in self.key.columns if is_number(column.type)]
 
     def source(self) -> str:
@@ -218,14 +226,14 @@ class Shape:
     def _step(self) -> str:
         results = ["count", "keep", "after", *(f"output{number}" for number in range(self.fold.outputs_max))]
         values = [f"{field.widening}(value{index}[row])" for index, field in enumerate(self.values)]
-        return (_PER_EPOCH if self.per_epoch else _EACH).format(
+        return (_PER_EPOCH if self.per_epoch else _PER_RECORD).format(
             results=", ".join(results),
             key=self._key(),
             value=_tuple_or_one(values or ["1"]),
             state=_tuple_or_one([self._read(index, field) for index, field in enumerate(self.state)]),
             kept=self._put("after", 12),
             mark=8 * len(self.state),
-            store="\n".join(self._store_last() if self.per_epoch else self._store_each()),
+            store="\n".join(self._store_last() if self.per_epoch else self._store_all()),
         )
 
     def _read(self, index: int, field: Field) -> str:
@@ -236,7 +244,7 @@ class Shape:
         writes = [field.write(f"state + {8 * index}", f"{source}[{index}]") for index, field in enumerate(self.state)]
         return "\n".join(" " * indent + write for write in writes)
 
-    def _store_each(self) -> list[str]:
+    def _store_all(self) -> list[str]:
         lines = []
         for number in range(self.fold.outputs_max):
             indent = " " * 8
@@ -273,8 +281,8 @@ class Shape:
 
 
 def loop_source(before: str, *, unpacked: str, initial: str, step: str, name: str = "apply") -> str:
-    """The source of a module with a function, `apply`: what is taken out of arguments before the loop, what is done
-    for an entry that is new, and what for each record. `before` is source that these use."""
+    """The source of a module with the loop: `unpacked` runs before it, `initial` for each new entry, and `step` for
+    each record. `before` is source that these use."""
     return _HEADER + before + _LOOP.format(name=name, unpacked=unpacked, initial=initial, step=step)
 
 

@@ -1,4 +1,5 @@
-"""Generated source, kept in files: what the compiler made of it is there the next time, and for other processes."""
+"""Loads generated source as modules, from files named after their content: so numba's cache serves other processes and
+runs."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _loaded: dict[str, ModuleType] = {}
 
 
 def is_new(text: str) -> bool:
-    """Whether source was never compiled here, which takes seconds."""
+    """Whether a source has no compiled code here, so that compiling it takes seconds."""
     return not _path(text).exists()
 
 
@@ -27,12 +28,12 @@ def _path(text: str) -> Path:
 
 @cache
 def _version() -> bytes:
-    """That of this package, which generated source calls: what was made with another one is not to be found."""
+    """A digest of this package, which generated source calls: another version has other files."""
     return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(Path(__file__).parent.glob("*.py")))).digest()
 
 
 def load(text: str) -> ModuleType:
-    """The module with this source, kept in a file, beside which the compiler keeps what it made of it."""
+    """The module of a source, from its file, beside which numba caches the compiled code."""
     path = _path(text)
     name = path.stem
     if name in _loaded:
@@ -54,7 +55,7 @@ def load(text: str) -> ModuleType:
 
 
 def load_kernels() -> None:
-    """Load the compiler, and what most jobs of columns need of it: before there are records that wait for it."""
+    """Load numba, and the kernels that most jobs of columns need, before records wait for them."""
     import pyarrow as pa
 
     from operators.columns.fold import CompiledFold

@@ -1,8 +1,9 @@
-"""Partial states: what aggregates make of the records of one batch, a row per key, sent instead of the records.
+"""Partial aggregation before the exchange (a combiner): a batch's records become partial states, a row per key.
 
-A batch of partial states has the columns of the key, the words of each state, and the hashes; that it has states tells
-it from a batch of records. It is made in a table that serves one batch after the other. Keys stay in it, and what they
-had of an earlier batch is over when a batch first has them, so that nothing is cleared in between.
+A batch of partial states has the columns of the key, the words of each state, and the hashes; the column of states
+tells it from a batch of records. It is made in a table that is reused: keys stay, and a state is reset when its key
+first occurs in a batch, so that nothing is cleared in between. F calls `combine` before it divides a batch; the owner's
+logic calls `merge`.
 """
 
 from __future__ import annotations
@@ -29,37 +30,41 @@ from routing.columns.table.table import Table
 from routing.columns.take import take
 
 STATES = RESERVED + "states"
-"""A column of partial states, which no batch of records has."""
+"""The column of partial states."""
 
 KEPT_BYTES_MAX = 2**23
-"""A table that has grown beyond this is begun anew: it is to be near the processor."""
+"""A table beyond this size is replaced by an empty one, so that it stays within the cache."""
 
 SERIAL_MAX = 2**31
-"""So many batches can be told apart by the marks of entries."""
+"""The number of batches that the marks of entries can distinguish."""
 
 SHARE_MAX = 0.25
-"""At most so many keys per row are combined, where a state is no larger than a record.
+"""Combining pays up to this many keys per row, where a state is no larger than a record.
 
-With words between two processes of one machine it costs as much as it saves at about a sixth. Between machines, where
-to send takes longer, it pays with more.
+With words, between two processes of one machine, it breaks even at about a sixth; between machines, where sending takes
+longer, it pays beyond that.
 """
 
 
 class Partials:
-    """Partial states of some aggregates: made of batches before they are sent, and merged where they arrive."""
+    """The partial states of some aggregates: made from batches before these are sent, merged where they arrive."""
 
     def __init__(
-        self, combined: Combined, compiled: CompiledAggregates, key: KeyColumns, worth: CombineHeuristic | None = None
+        self,
+        combined: Combined,
+        compiled: CompiledAggregates,
+        key: KeyColumns,
+        heuristic: CombineHeuristic | None = None,
     ) -> None:
-        """What is worth it follows from how large states and records are, unless it is told."""
+        """Without a `heuristic`, the share of keys that pays follows from the sizes of states and records."""
         self._compiled = compiled
         self._key = key
         self._words = combined.state_words - 1
         states = pa.field(STATES, pa.binary(8 * self._words))
         self._schema = pa.schema([*key.schema, states, pa.field(HASHES, pa.uint64())])
-        as_they_are = combined.schema.append(self._schema.field(HASHES))
-        self._worth = worth or CombineHeuristic(
-            SHARE_MAX * min(1, _words_per_row(as_they_are) / _words_per_row(self._schema))
+        uncombined = combined.schema.append(self._schema.field(HASHES))
+        self._heuristic = heuristic or CombineHeuristic(
+            SHARE_MAX * min(1, _words_per_row(uncombined) / _words_per_row(self._schema))
         )
         self._table = Table(Bins(1), combined.state_words)
         self._serial = 0
@@ -69,25 +74,25 @@ class Partials:
             self._warm_up()
 
     def combine(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The partial states of a batch; or the batch, if that is better sent as it is."""
+        """The partial states of a batch; or the batch itself, if combining it does not pay."""
         rows = len(batch)
-        tried = self._worth.rows_to_try(rows)
+        tried = self._heuristic.rows_to_try(rows)
         if not tried:
             return batch
-        self._begin()
-        attempt = _Attempt(self._compiled, self._table, self._serial, self._worth.keys_max(rows, rows))
+        self._next_serial()
+        attempt = _Attempt(self._compiled, self._table, self._serial, self._heuristic.keys_max(rows, rows))
         if tried < rows:
             some = batch.slice(0, tried)
-            if not attempt.go_on(some, self._key.keys(some), self._worth.keys_max(tried, rows)):
-                self._worth.did_not_pay()
+            if not attempt.resume(some, self._key.keys(some), self._heuristic.keys_max(tried, rows)):
+                self._heuristic.did_not_pay()
                 return batch
         keys = self._keys(batch)
-        if not attempt.go_on(batch, keys, attempt.keys_max):
-            self._worth.did_not_pay()
+        if not attempt.resume(batch, keys, attempt.keys_max):
+            self._heuristic.did_not_pay()
             if len(keys.codes):
                 return batch
             return batch.append_column(self._schema.field(HASHES), pa.array(keys.hashes))
-        self._worth.paid()
+        self._heuristic.paid()
         return self._partials(batch, keys, attempt)
 
     @staticmethod
@@ -101,22 +106,22 @@ class Partials:
         apply_batch(batch, UpdateLoop(self._module.merge, keys, (states,)), table, dirty)
 
     def _keys(self, batch: pa.RecordBatch) -> Keys:
-        """The keys of a batch; each of them once, if they are strings that recur."""
+        """The keys of a batch, dictionary-encoded if that pays."""
         if self._encoder is not None:
             encoded = self._encoder.encode(batch, WHOLE)
             if encoded is not None:
                 return self._key.keys_of_dictionary(encoded[0])
         return self._key.keys(batch)
 
-    def _begin(self) -> None:
-        """Have what is in the table be over."""
+    def _next_serial(self) -> None:
+        """Invalidate the states in the table: they have the serial of an earlier batch."""
         self._serial += 1
         if self._table.nbytes > KEPT_BYTES_MAX or self._serial == SERIAL_MAX:
             self._table.close()
             self._serial = 1
 
     def _partials(self, batch: pa.RecordBatch, keys: Keys, attempt: _Attempt) -> pa.RecordBatch:
-        """What was made of a batch: keys in the order in which they first came."""
+        """The batch of partial states, keys in the order of their first rows."""
         entries, rows = attempt.entries, attempt.rows
         states = empty(len(entries) * self._words, np.uint64)
         _take_states(self._table.view(), entries, self._words, states)
@@ -127,19 +132,19 @@ class Partials:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _warm_up(self) -> None:
-        """Compile now, before there are records that wait for it."""
+        """Compile now, before records wait for it."""
         fields = [self._compiled.schema.field(name) for name in self._compiled.columns]
         batch = pa.RecordBatch.from_pylist([dict.fromkeys(self._compiled.columns)] * 2, schema=pa.schema(fields))
         keys, attempt = self._key.keys(batch), _Attempt(self._compiled, self._table, serial=1, keys_max=1)
-        assert attempt.go_on(batch, keys, 1)
+        assert attempt.resume(batch, keys, 1)
         made = self._partials(batch, keys, attempt)
         self.merge(Table(Bins(1), self._table.state_words), made, self._key.keys(made), DirtyEntries())
-        take(pa.array([""]), attempt.rows)  # which Arrow does for the null that was tried
+        take(pa.array([""]), attempt.rows)  # the kernel for strings without nulls
         self._table.close()
 
 
 class _Attempt:
-    """To combine one batch, with at most so many keys."""
+    """Combines one batch, a sample of it first, unless it has too many keys."""
 
     def __init__(self, compiled: CompiledAggregates, table: Table, serial: int, keys_max: int) -> None:
         self.keys_max = keys_max
@@ -150,10 +155,10 @@ class _Attempt:
         self._progress = np.zeros(2, np.int64)
         self._done = 0
 
-    def go_on(self, batch: pa.RecordBatch, keys: Keys, keys_max: int) -> bool:
-        """Go on with what a batch has more than the one before; whether that was possible with so many keys.
+    def resume(self, batch: pa.RecordBatch, keys: Keys, keys_max: int) -> bool:
+        """Combine the rows of a batch behind those done before; False if that takes more than `keys_max` keys.
 
-        It is not if a sum exceeds its bits, either: with those of other batches it may not.
+        False, too, if a sum of the batch overflows: the total, with other batches, may not.
         """
         loop = self._compiled.loop(self._compiled.records(batch, keys))
         entries, rows, progress = self._entries[:keys_max], self._rows[:keys_max], self._progress
@@ -171,12 +176,12 @@ class _Attempt:
 
     @property
     def entries(self) -> Array:
-        """Those of the keys, in the order in which they first came."""
+        """The entries of the keys, in the order of their first rows."""
         return self._entries[: self._progress[1]]
 
     @property
     def rows(self) -> Array:
-        """Where each key first came."""
+        """The first row of each key."""
         return self._rows[: self._progress[1]]
 
 
@@ -192,7 +197,7 @@ def _take_states(view, entries, words, states):
 
 
 def _words_per_row(schema: pa.Schema) -> int:
-    """How much a row takes, about: a string as much as two numbers."""
+    """An estimate of a row's size, a string counted as two words."""
     return sum(
         words_in(kind) if pa.types.is_fixed_size_binary(kind) else 1 if pa.types.is_primitive(kind) else 2
         for kind in schema.types

@@ -1,7 +1,7 @@
 """Operators that look at one batch at a time.
 
-A function is called once on an empty batch while the dataflow is built: what it returns tells the schema of the stream,
-and a function that names a column which is not there is found out before any data flow.
+A function is called once on an empty batch while the dataflow is built: its result has the stream's schema, and a
+function that names a missing column fails before any data flow.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def map(columns: Columns, function: OfBatch, *, schema: Schema | None = None, na
 
     `schema` is that of the result; without one, it is what `function` makes of an empty batch.
     """
-    return _each(columns, function, schema, name, same_length=True)
+    return _per_batch(columns, function, schema, name, same_length=True)
 
 
 def flat_map(columns: Columns, function: OfBatch, *, schema: Schema | None = None, name: str = "flat_map") -> Columns:
@@ -52,7 +52,7 @@ def flat_map(columns: Columns, function: OfBatch, *, schema: Schema | None = Non
     >>> example(build).rows()
     ['to', 'be', 'or', 'not']
     """
-    return _each(columns, function, schema, name, same_length=False)
+    return _per_batch(columns, function, schema, name, same_length=False)
 
 
 def filter(columns: Columns, predicate: Callable[[pa.RecordBatch], Any], *, name: str = "filter") -> Columns:
@@ -67,14 +67,14 @@ def filter(columns: Columns, predicate: Callable[[pa.RecordBatch], Any], *, name
     >>> example(build).rows()
     [('tea', 3)]
     """
-    _tried(lambda batch: batch.filter(predicate(batch)), columns.schema, name)
-    return _each(columns, lambda batch: batch.filter(predicate(batch)), columns.schema, name, same_length=False)
+    _try_on_empty(lambda batch: batch.filter(predicate(batch)), columns.schema, name)
+    return _per_batch(columns, lambda batch: batch.filter(predicate(batch)), columns.schema, name, same_length=False)
 
 
-def _each(columns: Columns, function: OfBatch, schema: Schema | None, name: str, *, same_length: bool) -> Columns:
+def _per_batch(columns: Columns, function: OfBatch, schema: Schema | None, name: str, *, same_length: bool) -> Columns:
     from operators.columns.stream import Columns
 
-    result = _tried(function, columns.schema, name).schema if schema is None else arrow_schema(schema)
+    result = _try_on_empty(function, columns.schema, name).schema if schema is None else arrow_schema(schema)
     builder = columns.scope.operator(name)
     input = builder.input(columns.outlet, Pipeline())
     output, outlet = builder.output()
@@ -83,7 +83,9 @@ def _each(columns: Columns, function: OfBatch, schema: Schema | None, name: str,
         for capability, batch in input:
             made = function(batch)
             if not isinstance(made, pa.RecordBatch) or not made.schema.equals(result):
-                raise RecordUnfit(f"operator {name!r} is to give batches of {_shown(result)}, and gave {_given(made)}")
+                raise RecordUnfit(
+                    f"operator {name!r} is to give batches of {_fields_of(result)}, and gave {_kind_of(made)}"
+                )
             if same_length and len(made) != len(batch):
                 raise RecordUnfit(
                     f"operator {name!r} received {len(batch)} rows and gave {len(made)}; `flat_map` takes a function "
@@ -95,23 +97,23 @@ def _each(columns: Columns, function: OfBatch, schema: Schema | None, name: str,
     return Columns(outlet, result)
 
 
-def _tried(function: Callable[[pa.RecordBatch], Any], schema: pa.Schema, name: str) -> pa.RecordBatch:
-    """What a function makes of no rows."""
+def _try_on_empty(function: Callable[[pa.RecordBatch], Any], schema: pa.Schema, name: str) -> pa.RecordBatch:
+    """A function's result on an empty batch."""
     try:
         made = function(pa.RecordBatch.from_pylist([], schema=schema))
     except Exception as error:
         raise GraphError(
-            f"operator {name!r} cannot take batches of {_shown(schema)}: its function, called on an empty one, raised "
-            f"{type(error).__name__}: {error}"
+            f"operator {name!r} cannot take batches of {_fields_of(schema)}: its function, called on an empty one, "
+            f"raised {type(error).__name__}: {error}"
         ) from error
     if not isinstance(made, pa.RecordBatch):
-        raise GraphError(f"operator {name!r} takes a function that returns a batch, and it returned {_given(made)}")
+        raise GraphError(f"operator {name!r} takes a function that returns a batch, and it returned {_kind_of(made)}")
     return made
 
 
-def _shown(schema: pa.Schema) -> str:
+def _fields_of(schema: pa.Schema) -> str:
     return "(" + ", ".join(f"{field.name}: {field.type}" for field in schema) + ")"
 
 
-def _given(made: Any) -> str:
-    return _shown(made.schema) if isinstance(made, pa.RecordBatch) else f"a {type(made).__name__}"
+def _kind_of(made: Any) -> str:
+    return _fields_of(made.schema) if isinstance(made, pa.RecordBatch) else f"a {type(made).__name__}"

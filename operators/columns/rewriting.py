@@ -1,16 +1,16 @@
-"""A fold, as its author wrote it, turned into source that compiles: it returns numbers, and neither keys nor lists.
+"""Rewrites a fold, by its syntax tree, into source that numba compiles: it returns numbers, and no keys or lists.
 
     def count(word, n, total):              def fold(word, n, total):
         total += n                              total += n
         return total, [(word, total)]    →      return 1, True, (as_int64(total),), (None, as_int64(total))
 
-That is: how many outputs there are, whether the key keeps a state, the state, and the outputs, as many as there may be.
-Where an output has the key there is nothing: it is taken from the batch.
+That is: the number of outputs, whether the key keeps a state, the state, and as many outputs as there may be. Where an
+output echoes the key there is None: it is taken from the batch.
 
-The source stands for itself: constants that the fold refers to are written into it, and so are functions that it calls.
-Hence two folds with the same source are the same, and what the compiler made of one can be kept.
+The source is self-contained: it has the constants that the fold refers to, and the functions that it calls. Hence folds
+with the same source are the same, and the compiled code of one can be cached by its source.
 
-Before each statement there is a string with the number of the author's line, for messages.
+Before each statement is a string with the author's line number, for error messages.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from operators.stateful.fold import DISCARD
 
 MARK = "line "
 NOTHING = {"as_int64": "np.int64(0)", "as_float64": "0.0", "as_bool": "False"}
-"""What stands where there is no output."""
+"""The values of an output that is not there."""
 
 _CONSTANTS = (bool, int, float, str, bytes, type(None))
 
 
 @dataclass(frozen=True, slots=True)
 class FoldSource:
-    """Where a function stands."""
+    """A function's syntax tree, and where it was written."""
 
     function: Callable[..., Any]
     file: str
@@ -68,7 +68,7 @@ class FoldSource:
         return FoldSource(function, inspect.getsourcefile(function) or "?", first, tree)
 
     def refuse(self, node: ast.AST | int, reason: str) -> FoldNotCompiled:
-        """Say which line cannot be compiled, and why."""
+        """The error that names the line, and the reason."""
         line = node if isinstance(node, int) else getattr(node, "lineno", 1)
         return FoldNotCompiled(
             f"{self.file}:{self.first_line + line - 1}: {self.quoted(line)}\n"
@@ -88,33 +88,33 @@ class Rewritten:
 
     text: str
     echoes: dict[int, int]
-    """Which columns of the outputs are columns of the key, and which."""
+    """The output columns that are key columns: their index, and that of the key column."""
     outputs_max: int
-    """How many records it returns at most."""
+    """The most outputs that it returns."""
     always_one: bool
-    """Whether it returns exactly one each time."""
+    """Whether it always returns exactly one output."""
     reads_key: bool
-    """Whether it does anything with the key but put it into outputs."""
+    """Whether it uses the key otherwise than to put it into outputs."""
 
 
 @dataclass(slots=True)
 class Rewriter:
-    """Turns one fold into source; once."""
+    """Rewrites one fold, once."""
 
     source: FoldSource
     states: Sequence[str]
-    """What makes a value one of each column of the state: names of functions."""
+    """The casts of the state's columns: names of functions."""
     outputs: Sequence[str]
-    """The same of the outputs; empty where one is no number."""
+    """The casts of the output columns; empty for one that is not a number."""
     key_size: int
-    """How many columns the key has."""
+    """The number of key columns."""
     echoes: dict[int, int] = field(default_factory=dict)
     aliases: dict[str, int] = field(default_factory=dict)
-    """Names that stand for a column of the key."""
+    """Names that are bound to a key column."""
     key_changes: bool = False
-    """Whether the name of the key is given another value."""
+    """Whether the name of the key is rebound."""
     counts: set[int] = field(default_factory=set)
-    """How many outputs there are where it returns."""
+    """The numbers of outputs of its return statements."""
     _key: str = ""
     _state: str = ""
     _around: dict[str, Any] = field(default_factory=dict)
@@ -122,15 +122,15 @@ class Rewriter:
     def rewrite(self) -> Rewritten:
         """The source of the fold, and of what it refers to."""
         source = self.source
-        tree = copy.deepcopy(source.tree)  # blocks are rewritten in place, and `referred` reads the author's
+        tree = copy.deepcopy(source.tree)  # blocks are rewritten in place, and `free_names` reads the author's
         arguments = tree.args
         names = [argument.arg for argument in arguments.args]
         if len(names) != 3 or arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
             raise source.refuse(tree, "a fold takes three arguments: key, value, state")
         self._key, _, self._state = names
         self._find_echoes(tree)
-        self._around = referred(source)
-        around = surroundings(source)
+        self._around = free_names(source)
+        around = source_of_free_names(source)
         self._count(tree)
         body = self._block(tree.body)
         if not self.counts:
@@ -189,7 +189,7 @@ class Rewriter:
         return [statement]
 
     def _find_echoes(self, tree: ast.FunctionDef) -> None:
-        """See which names stand for columns of the key: `user, item = key`."""
+        """Find the names that are bound to key columns: `user, item = key`."""
         for statement in ast.walk(tree):
             match statement:
                 case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Name(id=self._key)):
@@ -203,7 +203,7 @@ class Rewriter:
         names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]
         stored = Counter(node.id for node in names)
         self.key_changes = stored[self._key] > 0
-        # A name that is given another value does not stand for the key any more.
+        # A name that is rebound is no alias.
         self.aliases = {name: at for name, at in self.aliases.items() if stored[name] <= (name != self._key)}
 
     def _echo(self, node: ast.expr) -> int | None:
@@ -219,7 +219,7 @@ class Rewriter:
     # What is returned
 
     def _count(self, tree: ast.FunctionDef) -> None:
-        """See how many outputs there are at each return."""
+        """Count the outputs of each return statement."""
         returned: list[tuple[ast.Return, list[ast.expr]]] = []
         for statement in ast.walk(tree):
             if isinstance(statement, ast.Return):
@@ -253,7 +253,7 @@ class Rewriter:
         )
 
     def _values(self, statement: ast.Return, element: ast.expr) -> list[ast.expr]:
-        """The columns of an output, as far as they are written out."""
+        """The columns of an output, if they are written out as a tuple."""
         if not isinstance(element, ast.Tuple):
             return [element]
         if len(element.elts) != len(self.outputs):
@@ -300,7 +300,7 @@ class Rewriter:
         return list(enumerate(self.outputs))
 
     def _output(self, number: int, element: ast.expr, before: list[str]) -> str:
-        """The columns of one output; `before` gets what must be done first."""
+        """Source of one output's columns; appends to `before` the statements that it needs."""
         if isinstance(element, ast.Tuple):
             texts = [ast.unparse(value) for value in element.elts]
         elif len(self.outputs) == 1:
@@ -317,7 +317,7 @@ class Rewriter:
         return "(" + "".join(f"{part}, " for part in parts) + ")"
 
     def _state_returned(self, statement: ast.Return, state: ast.expr) -> tuple[bool, str]:
-        """Whether there is a state, and which."""
+        """Whether the key keeps a state, and the source of that."""
         if isinstance(state, ast.Name) and self._around.get(state.id) is DISCARD:
             return False, self._cast("_before")
         if isinstance(state, ast.Tuple):
@@ -336,7 +336,7 @@ class Rewriter:
 
 
 def _place(function: Any) -> str:
-    """Where something that is no function with a name was written, if that is known."""
+    """Where a function without a name was written, if that is known."""
     code = getattr(function, "__code__", None)
     if code is None:
         return ""
@@ -344,8 +344,8 @@ def _place(function: Any) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}: {line}\n  "
 
 
-def referred(source: FoldSource) -> dict[str, Any]:
-    """What the names that a function does not define itself stand for."""
+def free_names(source: FoldSource) -> dict[str, Any]:
+    """The values of a function's free names."""
     function = source.function
     assert isinstance(function, types.FunctionType), function
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -369,11 +369,11 @@ def _annotations(tree: ast.FunctionDef) -> list[ast.expr]:
     return [one for one in (tree.returns, *(argument.annotation for argument in arguments)) if one is not None]
 
 
-def surroundings(source: FoldSource, seen: dict[str, Any] | None = None) -> str:
-    """The source of what a function refers to: constants, modules, and functions that are compiled along with it."""
+def source_of_free_names(source: FoldSource, seen: dict[str, Any] | None = None) -> str:
+    """The source of a function's free names: constants, modules, and functions that are compiled with it."""
     seen = {} if seen is None else seen
     text = ""
-    for name, value in sorted(referred(source).items()):
+    for name, value in sorted(free_names(source).items()):
         if name in seen:
             if seen[name] is not value:
                 raise source.refuse(1, f"{name!r} stands for one thing here, and for another in a function called here")
@@ -389,7 +389,7 @@ def surroundings(source: FoldSource, seen: dict[str, Any] | None = None) -> str:
             text += f"from math import {value.__name__} as {name}\n"
         elif isinstance(value, types.FunctionType):
             helper = FoldSource.of(value)
-            text += surroundings(helper, seen)
+            text += source_of_free_names(helper, seen)
             helper.tree.decorator_list = [ast.Name("inlined", ast.Load())]
             helper.tree.returns = None
             for argument in helper.tree.args.args:

@@ -99,7 +99,7 @@ def sliding_window(
     placement = placement_in(columns.scope, control=control, options=options, name=name)
     logic = Windowing(compiled, keys, time, timing, (columns.schema, results, late), Bins(options.bins))
     outlet = placement.place([(columns.outlet, ColumnKey(keys))], logic, name)
-    return _parted(outlet, results, late, name)
+    return _split_late(outlet, results, late, name)
 
 
 def _check_names(results: pa.Schema, late: pa.Schema, where: str) -> None:
@@ -112,8 +112,8 @@ def _check_names(results: pa.Schema, late: pa.Schema, where: str) -> None:
                 )
 
 
-def _parted(outlet: Outlet, results: pa.Schema, late: pa.Schema, name: str) -> WindowedColumns:
-    """Part the results from the records that are late: their schemas differ, since only results end with a pane."""
+def _split_late(outlet: Outlet, results: pa.Schema, late: pa.Schema, name: str) -> WindowedColumns:
+    """Split results from late records: their schemas differ, since only results end with a pane."""
     from operators.columns.stream import Columns
 
     builder = outlet.scope.operator(f"{name}: late")

@@ -1,4 +1,4 @@
-"""Words out of lines, as `str.split` finds them."""
+"""Splits lines into words, as `str.split` does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 def split_words(column: str, *, into: str = "word") -> Callable[[pa.RecordBatch], pa.RecordBatch]:
     """A function for `flat_map`: the words of a column of text, one in each row, in a column called `into`.
 
-    Words are what is between white space, of Unicode's too. A null has none.
+    Words are separated by white space, Unicode's included. A null has none.
     """
 
     def split(batch: pa.RecordBatch) -> pa.RecordBatch:

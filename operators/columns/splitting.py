@@ -1,6 +1,6 @@
-"""The innermost loop of splitting text into words.
+"""The kernel of `split_words`: word-at-a-time (SWAR), eight bytes per step.
 
-Text is looked at eight bytes at a time: all that can be white space, or begin it, is below 33 or above 127.
+Every byte that is white space, or begins it in UTF-8, is below 33 or above 127; other bytes are copied by words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _TOPS = np.uint64(0x8080808080808080)
 
 
 def words_between(offsets: Array, data: Array) -> tuple[Array, Array]:
-    """The offsets and the bytes of the words of texts, in a row."""
+    """The offsets and the bytes of the words of all texts."""
     start, end = int(offsets[0]), int(offsets[-1])
     ends = empty((end - start + len(offsets)) // 2 + 2, np.int32 if end - start < 2**31 else np.int64)
     words = empty(end - start + WORD, np.uint8)
@@ -25,7 +25,7 @@ def words_between(offsets: Array, data: Array) -> tuple[Array, Array]:
 
 @inlined
 def _space_size(data, at, end):
-    """How many bytes the white space at a place has, beyond ASCII; 0 if there is none. See `str.isspace`."""
+    """The size in UTF-8 of the white space beyond ASCII at an index; 0 if there is none. See `str.isspace`."""
     first = data[at]
     if first == 0xC2 and at + 1 < end:
         return 2 if data[at + 1] == 0x85 or data[at + 1] == 0xA0 else 0
@@ -43,7 +43,7 @@ def _space_size(data, at, end):
 
 @inlined
 def _plain_bytes(word):
-    """How many of eight bytes, from the first on, are neither white space in ASCII nor beyond it."""
+    """How many of eight bytes, from the first on, are between 33 and 127."""
     below = (word - np.uint64(33) * _ONES) & ~word
     return trailing_zeros((below | word) & _TOPS) >> 3
 

@@ -107,29 +107,29 @@ def is_per_epoch(emit: str, where: str) -> bool:
 
 
 class Folding(Protocol):
-    """What is compiled, for the keys of one table: a fold, or aggregates."""
+    """A compiled fold, or compiled aggregates, over one table."""
 
     @property
     def per_epoch(self) -> bool:
-        """Whether outputs come at the end of an epoch."""
+        """Whether outputs come when an epoch is complete."""
 
     @property
     def output(self) -> pa.Schema:
-        """What comes out."""
+        """The schema of outputs."""
 
     @property
     def state_words(self) -> int:
-        """How many words an entry's state takes."""
+        """The number of words of an entry's state."""
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch under way: what is its own has this in the upper half of its last word."""
+        """The serial of the current epoch: the upper half of the last word of states that have changed in it."""
 
     def apply(self, table: Table, batch: pa.RecordBatch, keys: Keys) -> pa.RecordBatch:
-        """Apply a batch to `table`; what comes out, if it comes out per record."""
+        """Apply a batch to `table`; return the outputs, if they come per record."""
 
     def finish_epoch(self, table: Table) -> pa.RecordBatch:
-        """What comes out at the end of an epoch; another begins."""
+        """The outputs of a complete epoch; the next begins."""
 
 
 def place_fold(
@@ -143,7 +143,7 @@ def place_fold(
     name: str,
     combine: Combine | None = None,
 ) -> Columns:
-    """Run a compiled fold on the records of `columns`, or on what they were combined to."""
+    """Place a compiled fold on bins, for the records of `columns` or what `combine` makes of them."""
     from operators.columns.stream import Columns
     from routing.columns.pact import ColumnKey
 

@@ -16,10 +16,10 @@ READ_BYTES = 4 * 1024 * 1024
 
 
 def line_batches(path: Path, schema: pa.Schema, *, lines_max: int, where: str) -> Iterator[pa.RecordBatch]:
-    """The lines of a file, some at a time, without their ends."""
+    """Batches of the lines of a file, without their line ends."""
     if len(schema) != 1 or not pa.types.is_string(schema.field(0).type):
         raise ConfigError(f"{where} takes the columns {schema.names}, and a text file has one, of strings, the line")
-    # Unbuffered: of a pipe, a read gives what is there, rather than wait for all that was asked for.
+    # Unbuffered: a read of a pipe returns what is there, instead of waiting for `READ_BYTES`.
     with path.open("rb", buffering=0) as file:
         rest = b""
         waiting: list[pa.Array] = []
@@ -30,17 +30,17 @@ def line_batches(path: Path, schema: pa.Schema, *, lines_max: int, where: str) -
             if end:
                 waiting.append(_lines(memoryview(text)[:end], path))
             if sum(map(len, waiting)) >= lines_max:
-                *whole, last = _cut(waiting, lines_max)
+                *whole, last = _slice_lines(waiting, lines_max)
                 waiting = [last] if len(last) < lines_max else []
                 for lines in whole if waiting else [*whole, last]:
                     yield pa.RecordBatch.from_arrays([lines], schema=schema)
         if rest:
             waiting.append(_lines(memoryview(rest + b"\n"), path))
-        for lines in _cut(waiting, lines_max):
+        for lines in _slice_lines(waiting, lines_max):
             yield pa.RecordBatch.from_arrays([lines], schema=schema)
 
 
-def _cut(arrays: list[pa.Array], lines_max: int) -> list[pa.Array]:
+def _slice_lines(arrays: list[pa.Array], lines_max: int) -> list[pa.Array]:
     if not arrays:
         return []
     joined = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
@@ -48,11 +48,11 @@ def _cut(arrays: list[pa.Array], lines_max: int) -> list[pa.Array]:
 
 
 def _lines(text: memoryview, path: Path) -> pa.Array:
-    """The lines of a text that ends with an end of line."""
+    """The lines of a text that ends with a line end."""
     data = np.frombuffer(text, np.uint8)
     offsets = np.zeros(int(np.count_nonzero(data == 10)) + 1, np.int32)
     kept = np.empty(len(data), np.uint8)
-    size = _without_ends(data, offsets, kept)
+    size = _strip_ends(data, offsets, kept)
     lines = pa.Array.from_buffers(
         pa.string(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(kept[:size])]
     )
@@ -66,7 +66,7 @@ def _lines(text: memoryview, path: Path) -> pa.Array:
 
 
 @kernel
-def _without_ends(data, offsets, kept):
+def _strip_ends(data, offsets, kept):
     row, size = 0, 0
     for at in range(len(data)):
         octet = data[at]

@@ -1,8 +1,9 @@
-"""Which rows of a batch are in which windows: found for all of them together, by compiled code.
+"""Divides a batch into slices of event time, whose rows belong to the same windows.
 
-Event time is cut where the windows that an event is in change: at each start, and, if the step does not divide the
-length, where the window that began first ends. The rows between two cuts are a `WindowSlice`, and go to the same
-windows."""
+Event time is cut wherever a window starts or ends, which makes two slices per step, or one if the step divides the
+length: the slices of paired windows (Krishnamurthy et al. 2006). Kernels number the slice of each row and sort rows by
+it. `windowing` applies each slice to its windows.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +17,16 @@ from routing.columns.compiled import kernel
 from routing.columns.keys import read_only
 from routing.columns.memory import Array
 
-SPANS_MAX = 4096
-"""If there may be more of them in a batch, they are sorted rather than counted."""
-
+COUNTED_SLICES_MAX = 4096
+"""If a batch may have more slices, the ones that occur are found by sorting before rows are counted."""
 
 EVENT_TIME_MAX = 2**62
-"""Beyond, numbers of 64 bits would overflow."""
+"""A bound on event times, lengths and offsets that keeps their sums within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSlice:
-    """Rows that are in the same windows: from `first` to just before `end`, and the starts of the windows."""
+    """Rows of the same windows: from `first` to just before `end`, and the starts of the windows."""
 
     first: int
     end: int
@@ -41,8 +41,8 @@ class WindowSlices:
     step: int
     offset: int
 
-    def divided(self, times: Array) -> tuple[Array | None, list[WindowSlice]]:
-        """The order in which the rows of a span are together, or None if there is one only; and the spans."""
+    def divide(self, times: Array) -> tuple[Array | None, list[WindowSlice]]:
+        """An order of rows that makes slices contiguous, None if there is only one; and the slices."""
         if not len(times):
             return None, []
         lowest, highest = int(times.min()), int(times.max())
@@ -54,44 +54,45 @@ class WindowSlices:
             return None, [WindowSlice(0, len(times), self._starts(low))]
         count = high - low + 1
         numbers = np.empty(len(times), np.int64)
-        _number_all(times, self.offset, self.step, self._rest, low, numbers)
-        if count > SPANS_MAX:
+        _number_slices(times, self.offset, self.step, self._rest, low, numbers)
+        if count > COUNTED_SLICES_MAX:
             found, numbers = np.unique(numbers, return_inverse=True)
         else:
             found = np.arange(count)
         ends, order = np.zeros(len(found) + 1, np.int64), np.empty(len(times), np.int64)
-        _deal(read_only(numbers), ends, order)
-        spans = [
+        _counting_sort(read_only(numbers), ends, order)
+        slices = [
             WindowSlice(int(first), int(end), self._starts(low + int(found[index])))
             for index, (first, end) in enumerate(pairwise(ends))
             if first < end
         ]
-        return order, spans
+        return order, slices
 
     def _number(self, time: int) -> int:
-        """Which span an event is in."""
+        """The number of the slice that an event is in: even for the first slice of a step, odd for the second."""
         whole, since = divmod(time - self.offset, self.step)
         return 2 * whole + (since >= self._rest)
 
     @property
     def _rest(self) -> int:
-        """How far behind its last start an event still is in the window that began first of those it may be in."""
+        """The length of a step's first slice, at whose end the oldest of the windows open at its start ends."""
         return self.length - (self._windows - 1) * self.step
 
     @property
     def _windows(self) -> int:
+        """The number of windows that a step's first slice is in."""
         return -(-self.length // self.step)
 
     def _starts(self, number: int) -> range:
-        """The starts of the windows of a span: an even number is that of those before the rest is over."""
+        """The starts of the windows of a slice, the latest first."""
         last = self.offset + number // 2 * self.step
         count = self._windows - number % 2
         return range(last, last - count * self.step, -self.step)
 
 
 @kernel
-def _number_all(times, offset, step, rest, low, numbers):
-    """Which span each row is in, counted from the lowest."""
+def _number_slices(times, offset, step, rest, low, numbers):
+    """The slice of each row, counted from the lowest."""
     for row in range(len(times)):
         since = times[row] - offset
         whole = since // step
@@ -99,12 +100,12 @@ def _number_all(times, offset, step, rest, low, numbers):
 
 
 @kernel
-def _deal(numbers, ends, order):
-    """Count, then deal: afterwards the rows of span `s` are `order[ends[s]:ends[s + 1]]`, in their order."""
+def _counting_sort(numbers, ends, order):
+    """A stable counting sort: afterwards the rows of slice `s` are `order[ends[s]:ends[s + 1]]`."""
     for row in range(len(numbers)):
         ends[numbers[row] + 1] += 1
-    for span in range(1, len(ends)):
-        ends[span] += ends[span - 1]
+    for number in range(1, len(ends)):
+        ends[number] += ends[number - 1]
     next_of = ends[:-1].copy()
     for row in range(len(numbers)):
         order[next_of[numbers[row]]] = row

@@ -1,8 +1,8 @@
-"""Windows over aggregates on columns: when they open, close and are forgotten, and what they give.
+"""Windows over aggregates on columns, as the logic of S: when they open, close and are dropped, and what they emit.
 
-The same as `operators.stateful.windows.aligned` on rows, and in the same epochs. A worker has a table for each window,
-so that to close one is to give out its table, and to forget it is to drop the table. Timers hold a
-window's start, once for each bin that has a key in it: so they go along with the bin.
+The windows of `operators.stateful.windows.aligned` on rows, in the same epochs. A worker has a table for each open
+window, so that closing one emits its table, and dropping it drops the table. A timer is a window's start, set once per
+bin that has a key in it, and moves with the bin; a window with dirty entries has a timer of the epoch, which does not.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ START, END, PANE = "start", "end", "pane"
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """The column that says when an event happened, in its own unit."""
+    """The column of event times, in its own unit."""
 
     name: str
     type: pa.DataType
 
     @staticmethod
     def of(field: pa.Field, where: str) -> EventTime:
-        """Raise unless it can be one."""
+        """Raise unless the column can be one."""
         kind, types = field.type, pa.types
         whole = types.is_integer(kind) and not types.is_uint64(kind)
         if not (whole or types.is_date(kind) or types.is_timestamp(kind)):
@@ -79,22 +79,22 @@ class EventTime:
 class Timing:
     """Which windows there are, and when they close."""
 
-    spans: WindowSlices
+    slices: WindowSlices
     clock: Clock
     lateness: int
     early: bool
 
     def closed_at(self, start: int) -> int:
         """The epoch at whose end a window closes."""
-        return self.clock.reached(start + self.spans.length)
+        return self.clock.reached(start + self.slices.length)
 
-    def forgotten_at(self, start: int) -> int:
-        """The epoch at whose end a window is forgotten."""
-        return self.clock.reached(start + self.spans.length + self.lateness)
+    def dropped_at(self, start: int) -> int:
+        """The epoch at whose end a window is dropped: records of later epochs are late for it."""
+        return self.clock.reached(start + self.slices.length + self.lateness)
 
 
 class Windowing:
-    """Aggregates in windows as the logic of S. It gives results and late records, in batches of two schemas."""
+    """Aggregates in windows. Emits results and late records, in batches of two schemas."""
 
     def __init__(
         self,
@@ -113,68 +113,69 @@ class Windowing:
         self._event_time = event_time
         self._timing = timing
         self._schema, self._results, self._late = schemas
-        # Compiled before there are records that wait for it.
-        timing.spans.divided(read_only(np.array([0, timing.spans.length])))
+        # Compile now, before records wait for it.
+        timing.slices.divide(read_only(np.array([0, timing.slices.length])))
 
     def apply(self, port: int, time: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Put records into their windows; what comes out are those that are too late for one."""
-        order, spans = self._timing.spans.divided(self._event_time.numbers(rows, self._schema))
-        looked_at = [*self._compiled.columns, *([HASHES] if HASHES in rows.schema.names else [])]
-        batch = _taken(rows.select(looked_at), order)
+        """Apply records to their windows; return those that are too late, once per window missed."""
+        order, slices = self._timing.slices.divide(self._event_time.numbers(rows, self._schema))
+        needed = [*self._compiled.columns, *([HASHES] if HASHES in rows.schema.names else [])]
+        batch = _take_rows(rows.select(needed), order)
         records = self._compiled.records(batch, self._key.keys(batch))
         late: list[pa.RecordBatch] = []
-        for span in spans:
-            some = records if order is None else records.slice(span.first, span.end)
-            for start in span.starts:
-                if time > self._timing.forgotten_at(start):
-                    late.append(self._missed(rows, order, span, start))
+        for piece in slices:
+            some = records if order is None else records.slice(piece.first, piece.end)
+            for start in piece.starts:
+                if time > self._timing.dropped_at(start):
+                    late.append(self._late_records(rows, order, piece, start))
                 else:
                     self._add(time, start, some)
         return pa.concat_batches(late) if late else pa.RecordBatch.from_pylist([], schema=self._late)
 
     def on_due(self, time: int) -> pa.RecordBatch:
-        """An epoch is complete: close windows, correct closed ones, tell of open ones, forget."""
+        """Complete an epoch: emit windows that close or have changed, and drop those that are over."""
         starts = {start for _, items in self.timers.pop_due(time) for start in items}
         starts.update(self.timers.pop_due_local(time))
-        given = [self._given(time, start) for start in sorted(starts)]
-        return pa.concat_batches(given)
+        return pa.concat_batches([self._emit(time, start) for start in sorted(starts)])
 
     def _add(self, time: int, start: int, records: Records) -> None:
         window, closed_at = self.bin_state.window(start), self._timing.closed_at(start)
-        # At the end of the epoch in which it closes all of it is given, whatever has changed.
-        noted = time > closed_at or (self._timing.early and time < closed_at)
-        self._compiled.apply(window.table, records, window.dirty if noted else None)
-        if noted:
+        # In the epoch in which it closes, the whole table is emitted, dirty or not.
+        is_tracked = time > closed_at or (self._timing.early and time < closed_at)
+        self._compiled.apply(window.table, records, window.dirty if is_tracked else None)
+        if is_tracked:
             self.timers.set_local(time, start)
         for bin_id in window.new_bins():
             if closed_at >= time:
                 self.timers.set(bin_id, closed_at, start)
-            self.timers.set(bin_id, self._timing.forgotten_at(start), start)
+            self.timers.set(bin_id, self._timing.dropped_at(start), start)
 
-    def _given(self, time: int, start: int) -> pa.RecordBatch:
-        """What a window gives at the end of an epoch."""
+    def _emit(self, time: int, start: int) -> pa.RecordBatch:
+        """The results of a window at the end of an epoch."""
         window, closed_at = self.bin_state.window(start), self._timing.closed_at(start)
-        changed = window.dirty.take()
-        entries = window.table.entries() if time == closed_at else changed
+        dirty = window.dirty.take()
+        entries = window.table.entries() if time == closed_at else dirty
         columns = self._compiled.results(window.table, entries)
         keys, pane = len(self._key.columns), pane_of(time, closed_at).value
-        if time == self._timing.forgotten_at(start):
+        if time == self._timing.dropped_at(start):
             self.bin_state.drop(start)
         borders = self._borders(start, len(entries))
         arrays = [*columns[:keys], *borders, *columns[keys:], pa.repeat(pa.scalar(pane), len(entries))]
         return pa.RecordBatch.from_arrays(arrays, schema=self._results)
 
-    def _missed(self, rows: pa.RecordBatch, order: Array | None, span: WindowSlice, start: int) -> pa.RecordBatch:
-        """The records of a span, with the window that they came too late for."""
-        missed = _taken(rows.select(self._schema.names), None if order is None else order[span.first : span.end])
-        return pa.RecordBatch.from_arrays([*missed.columns, *self._borders(start, len(missed))], schema=self._late)
+    def _late_records(
+        self, rows: pa.RecordBatch, order: Array | None, piece: WindowSlice, start: int
+    ) -> pa.RecordBatch:
+        """The records of a slice, with the window that they came too late for."""
+        late = _take_rows(rows.select(self._schema.names), None if order is None else order[piece.first : piece.end])
+        return pa.RecordBatch.from_arrays([*late.columns, *self._borders(start, len(late))], schema=self._late)
 
     def _borders(self, start: int, rows: int) -> list[pa.Array]:
-        end = start + self._timing.spans.length
+        end = start + self._timing.slices.length
         return [self._event_time.repeated(start, rows), self._event_time.repeated(end, rows)]
 
 
-def _taken(batch: pa.RecordBatch, rows: Array | None) -> pa.RecordBatch:
+def _take_rows(batch: pa.RecordBatch, rows: Array | None) -> pa.RecordBatch:
     if rows is None:
         return batch
     return pa.RecordBatch.from_arrays([take(column, rows) for column in batch.columns], schema=batch.schema)

@@ -196,12 +196,12 @@ def test_a_record_that_is_late_comes_with_all_its_columns_once_for_each_window_t
     }
 
 
-@pytest.mark.parametrize("spans_max", [0, 4096])
-def test_events_of_many_windows_are_divided_alike_whether_counted_or_sorted(spans_max: int, monkeypatch: Any):
-    monkeypatch.setattr(window_slices, "SPANS_MAX", spans_max)
+@pytest.mark.parametrize("slices_max", [0, 4096])
+def test_events_of_many_windows_are_divided_alike_whether_counted_or_sorted(slices_max: int, monkeypatch: Any):
+    monkeypatch.setattr(window_slices, "COUNTED_SLICES_MAX", slices_max)
     random = np.random.default_rng(1)
     times = random.integers(-500, 500, 1000)
-    order, found = WindowSlices(length=15, step=4, offset=3).divided(times)
+    order, found = WindowSlices(length=15, step=4, offset=3).divide(times)
     assert order is not None
     placed = [
         (int(order[row]), start) for span in found for row in range(span.first, span.end) for start in span.starts
