@@ -28,7 +28,9 @@ def as_bool(value: Any) -> Any:
 
 @overload(as_int64)
 def _as_int64(value):
-    if isinstance(value, types.Boolean) or (isinstance(value, types.Integer) and value.signed):
+    if isinstance(value, types.Boolean) or (
+        isinstance(value, types.Integer) and value.signed  # type: ignore[attr-defined]  # its stub lacks it
+    ):
         return lambda value: np.int64(value)
     raise TypingError(f"a column declared as an integer is given {_name_of(value)}")
 

@@ -25,7 +25,7 @@ from routing.columns.memory import Array, address_of, empty, load_u64, store
 from routing.columns.partition import WHOLE
 from routing.columns.state import words_of_column
 from routing.columns.table.dirty_entries import DirtyEntries
-from routing.columns.table.layout import PAD, STATE, WIDTH, words_in
+from routing.columns.table.layout import PAD, STATE, WIDTH, TableView, words_in
 from routing.columns.table.table import Table
 from routing.columns.take import take
 
@@ -186,7 +186,7 @@ class _Attempt:
 
 
 @kernel
-def _take_states(view, entries, words, states):
+def _take_states(view: TableView, entries: Array, words: int, states: Array) -> None:
     """Copy the first words of the states of entries."""
     at, stride, to = address_of(view.entries) + 8 * (PAD + STATE), 8 * view.meta[WIDTH], address_of(states)
     for row in range(len(entries)):

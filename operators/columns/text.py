@@ -11,6 +11,7 @@ import pyarrow as pa
 from framework.errors import ConfigError
 from operators.errors import RecordUnfit
 from routing.columns.compiled import kernel
+from routing.columns.memory import Array
 
 READ_BYTES = 4 * 1024 * 1024
 
@@ -66,7 +67,7 @@ def _lines(text: memoryview, path: Path) -> pa.Array:
 
 
 @kernel
-def _strip_ends(data, offsets, kept):
+def _strip_ends(data: Array, offsets: Array, kept: Array) -> int:
     row, size = 0, 0
     for at in range(len(data)):
         octet = data[at]

@@ -91,7 +91,7 @@ class WindowSlices:
 
 
 @kernel
-def _number_slices(times, offset, step, rest, low, numbers):
+def _number_slices(times: Array, offset: int, step: int, rest: int, low: int, numbers: Array) -> None:
     """The slice of each row, counted from the lowest."""
     for row in range(len(times)):
         since = times[row] - offset
@@ -100,7 +100,7 @@ def _number_slices(times, offset, step, rest, low, numbers):
 
 
 @kernel
-def _counting_sort(numbers, ends, order):
+def _counting_sort(numbers: Array, ends: Array, order: Array) -> None:
     """A stable counting sort: afterwards the rows of slice `s` are `order[ends[s]:ends[s + 1]]`."""
     for row in range(len(numbers)):
         ends[numbers[row] + 1] += 1

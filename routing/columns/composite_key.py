@@ -75,7 +75,7 @@ def validity(nulls: Array) -> pa.Buffer | None:
 
 
 @kernel
-def _pack_column(cursors, nulls, offsets, data, out):
+def _pack_column(cursors: Array, nulls: Array, offsets: Array, data: Array, out: Array) -> None:
     for row in range(len(cursors)):
         at = cursors[row]
         out[at] = np.uint8(0 if nulls[row] else 1)
@@ -95,7 +95,7 @@ def _pack_column(cursors, nulls, offsets, data, out):
 
 
 @kernel
-def _measure(cursors, data, string, nulls, starts, ends):
+def _measure(cursors: Array, data: Array, string: bool, nulls: Array, starts: Array, ends: Array) -> None:
     """Where the next value of each key starts, and the ends of the values in a row; cursors move behind it."""
     for row in range(len(cursors)):
         at = cursors[row]
@@ -115,7 +115,7 @@ def _measure(cursors, data, string, nulls, starts, ends):
 
 
 @kernel
-def _gather(starts, ends, data, out):
+def _gather(starts: Array, ends: Array, data: Array, out: Array) -> None:
     for row in range(len(starts)):
         size = ends[row + 1] - ends[row]
         for byte in range(size):
@@ -123,7 +123,7 @@ def _gather(starts, ends, data, out):
 
 
 @kernel
-def _gather_words(starts, nulls, data, out):
+def _gather_words(starts: Array, nulls: Array, data: Array, out: Array) -> None:
     for row in range(len(starts)):
         if not nulls[row]:
             for byte in range(8):

@@ -74,7 +74,7 @@ def _hash_large(word, scratch):
     bits = shift + 53
     if negative and mantissa == np.uint64(1 << 52):
         bits -= 1
-    size = max(8, (bits + 8) // 8)
+    size = max(np.int64(8), (bits + 8) // 8)
     for byte in range(size):
         scratch[byte] = 0
     for bit in range(53):
@@ -83,7 +83,7 @@ def _hash_large(word, scratch):
             if place < 8 * size:
                 scratch[place // 8] |= np.uint8(1 << (place % 8))
     if negative:
-        carry = 1
+        carry = np.int64(1)
         for byte in range(size):
             complement = 255 - np.int64(scratch[byte]) + carry
             scratch[byte] = np.uint8(complement & 255)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -54,7 +56,7 @@ def decode(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 @kernel
-def _decode_strings(offsets, data, codes, ends, octets):
+def _decode_strings(offsets: Array, data: Array, codes: Array, ends: Array, octets: Array) -> Any:
     """Write the strings of codes in a row; return their number of bytes."""
     begin, to, at = address_of(data), address_of(octets), np.int64(0)
     end = begin + len(data)
@@ -72,7 +74,7 @@ def _decode_strings(offsets, data, codes, ends, octets):
 
 
 @kernel
-def _measure(offsets, rows, ends):
+def _measure(offsets: Array, rows: Array, ends: Array) -> Any:
     """Fill in where the strings at `rows` end, in a row; return their number of bytes."""
     total = np.int64(0)
     ends[0] = 0
@@ -83,7 +85,7 @@ def _measure(offsets, rows, ends):
 
 
 @kernel
-def _gather_strings(offsets, data, rows, ends, octets):
+def _gather_strings(offsets: Array, data: Array, rows: Array, ends: Array, octets: Array) -> None:
     begin, to = address_of(data), address_of(octets)
     end = begin + len(data)
     for row in range(len(rows)):

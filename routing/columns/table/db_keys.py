@@ -7,6 +7,7 @@ per key that is read or written; kernels find out which keys these are.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from routing.columns.compiled import inlined, kernel
 from routing.columns.keys import Keys, read_only
 from routing.columns.memory import Array
 from routing.columns.table.entries import bin_of
-from routing.columns.table.layout import size_of
+from routing.columns.table.layout import TableView, size_of
 from routing.columns.table.probe import exceeds_l2, find, prefetch_entry, prefetch_slot, probe_addresses
 from routing.columns.table.table import Table
 from routing.state.database import BIN_BYTES
@@ -57,7 +58,9 @@ def decode_db_keys(found: list[bytes]) -> tuple[Array, Array, Array]:
 
 
 @kernel
-def _missing_rows(view, hashes, offsets, data, nulls, on_disk, rows):
+def _missing_rows(
+    view: TableView, hashes: Array, offsets: Array, data: Array, nulls: Array, on_disk: Array, rows: Array
+) -> int:
     where, prefetching = probe_addresses(view, data), exceeds_l2(view)
     count = 0
     for block in range(0, len(hashes), 32):
@@ -77,7 +80,7 @@ def _missing_rows(view, hashes, offsets, data, nulls, on_disk, rows):
 
 
 @kernel
-def _distinct(hashes, offsets, data, nulls, rows, seen):
+def _distinct(hashes: Array, offsets: Array, data: Array, nulls: Array, rows: Array, seen: Array) -> int:
     """Move the first row of each key to the front; return their number. `seen` is a hash set of their indexes + 1."""
     mask = np.uint64(len(seen) - 1)
     count = 0
@@ -97,7 +100,7 @@ def _distinct(hashes, offsets, data, nulls, rows, seen):
 
 
 @inlined
-def _are_equal(offsets, data, nulls, one, other):
+def _are_equal(offsets: Array, data: Array, nulls: Array, one: int, other: int) -> Any:
     size = size_of(offsets, nulls, one)
     if size != size_of(offsets, nulls, other):
         return False
@@ -108,7 +111,7 @@ def _are_equal(offsets, data, nulls, one, other):
 
 
 @kernel
-def _write(offsets, data, nulls, rows, bins, ends, written):
+def _write(offsets: Array, data: Array, nulls: Array, rows: Array, bins: Array, ends: Array, written: Array) -> None:
     for number in range(len(rows)):
         row, at = rows[number], ends[number]
         size = size_of(offsets, nulls, row)

@@ -14,7 +14,7 @@ bin is enumerated by its list, without a scan.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -89,7 +89,7 @@ def words_in(kind: pa.DataType) -> int:
 
 
 @inlined
-def size_of(offsets, nulls, row):
+def size_of(offsets: Array, nulls: Array, row: int) -> Any:
     """The size of a key in bytes, or `NULL_SIZE`."""
     if len(nulls) > 0 and nulls[row]:
         return NULL_SIZE

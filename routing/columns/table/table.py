@@ -9,6 +9,7 @@ that is done, lookups probe both.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -235,7 +236,7 @@ def _key_arrays(keys: Keys) -> tuple[Array, Array, Array, Array]:
 
 
 @kernel
-def _rehash(view, slots_max):
+def _rehash(view: TableView, slots_max: int) -> Any:
     """Rehash up to `slots_max` old slots; whether none is left."""
     meta, old, slots, mask = view.meta, view.old, address_of(view.slots), np.uint64(len(view.slots) - 1)
     end = min(len(old), meta[REHASHED] + slots_max)
@@ -253,7 +254,9 @@ def _rehash(view, slots_max):
 
 
 @kernel
-def _install(view, first, hashes, offsets, data, nulls, states):
+def _install(
+    view: TableView, first: int, hashes: Array, offsets: Array, data: Array, nulls: Array, states: Array
+) -> int:
     """Insert from row `first` on; return the row that lacks room, or the number of rows."""
     width, where, begin = view.meta[WIDTH], meta_address(view), address_of(data)
     for row in range(first, len(hashes)):
@@ -267,7 +270,7 @@ def _install(view, first, hashes, offsets, data, nulls, states):
 
 
 @kernel
-def _list_entries(view, found):
+def _list_entries(view: TableView, found: Array) -> None:
     width, at = view.meta[WIDTH], 0
     for bin_id in range(len(view.heads)):
         entry = view.heads[bin_id]
@@ -278,14 +281,14 @@ def _list_entries(view, found):
 
 
 @kernel
-def _remove(view, entries, hashes):
+def _remove(view: TableView, entries: Array, hashes: Array) -> None:
     where = meta_address(view)
     for row in range(len(entries)):
         remove(where, entries[row], bin_of(view, hashes[row]))
 
 
 @inlined
-def _size_of(entry, arena):
+def _size_of(entry: int, arena: int) -> Any:
     """The size in bytes of the key of the entry at an address, or `NULL_SIZE`."""
     place = np.int64(load_u64(entry + 8 * KEY) & LOW_MASK)
     if place == NULL_KEY:
@@ -294,7 +297,7 @@ def _size_of(entry, arena):
 
 
 @kernel
-def _measure(view, bin_id, bytes_max):
+def _measure(view: TableView, bin_id: int, bytes_max: int) -> Any:
     """How many keys of a bin, from the head of its list on, fit into a chunk, and how many bytes these have."""
     begin, arena, width = address_of(view.entries) + 8 * PAD, address_of(view.arena), view.meta[WIDTH]
     count, size = 0, np.int64(0)
@@ -313,7 +316,7 @@ def _measure(view, bin_id, bytes_max):
 
 
 @kernel
-def _extract(view, bin_id, offsets, data, nulls, states):
+def _extract(view: TableView, bin_id: int, offsets: Array, data: Array, nulls: Array, states: Array) -> None:
     begin, arena, width = address_of(view.entries) + 8 * PAD, address_of(view.arena), view.meta[WIDTH]
     where, end = meta_address(view), np.int64(0)
     for row in range(len(nulls)):
@@ -332,7 +335,7 @@ def _extract(view, bin_id, offsets, data, nulls, states):
 
 
 @kernel
-def _gather_sizes(view, entries, offsets, nulls):
+def _gather_sizes(view: TableView, entries: Array, offsets: Array, nulls: Array) -> None:
     """The offsets of the keys; entries are in no order, and prefetched."""
     begin, arena, width = address_of(view.entries) + 8 * PAD, address_of(view.arena), view.meta[WIDTH]
     total, last = np.int64(0), len(entries) - 1
@@ -345,7 +348,7 @@ def _gather_sizes(view, entries, offsets, nulls):
 
 
 @kernel
-def _gather_bytes(view, entries, offsets, data):
+def _gather_bytes(view: TableView, entries: Array, offsets: Array, data: Array) -> None:
     """Copy keys by whole words: the excess behind a key is overwritten by the next."""
     width, to = view.meta[WIDTH], address_of(data)
     for row in range(len(entries)):

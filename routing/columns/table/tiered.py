@@ -11,6 +11,7 @@ With outputs per epoch, the keys of the current epoch are pinned, since outputs 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +23,9 @@ from routing.columns.keys import KeyColumns, Keys
 from routing.columns.memory import Array, address_of
 from routing.columns.table.db_keys import db_keys, decode_db_keys, missing_rows
 from routing.columns.table.entries import insert, meta_address, remove
-from routing.columns.table.layout import HALF_BITS, LINKS, NO_ENTRY, PAD, STATE, WIDTH, size_of
+from routing.columns.table.layout import HALF_BITS, LINKS, NO_ENTRY, PAD, STATE, WIDTH, TableView, size_of
 from routing.columns.table.table import Table
 from routing.state.database import Database
-from routing.state.rocks_budget import Budget
 
 EXTRA_KEYS = 256
 """How many more keys than the table has grown by are spilled at a time."""
@@ -43,10 +43,16 @@ Epoch = Callable[[], int]
 """The serial of the current epoch: the upper half of the last word of a state that changed in it."""
 
 
+class TableBudget(Protocol):
+    """The memory that a table may use; it changes as tables and stores come and go."""
+
+    table_bytes: int
+
+
 class TieredTable:
     """A table, and a database for the keys that exceed its budget."""
 
-    def __init__(self, table: Table, bins: Bins, database: Database, budget: Budget, epoch: Epoch | None) -> None:
+    def __init__(self, table: Table, bins: Bins, database: Database, budget: TableBudget, epoch: Epoch | None) -> None:
         """With an `epoch`, the last word of a state is its epoch's mark, and is not stored in the database."""
         self.table = table
         self._bins = bins
@@ -212,7 +218,9 @@ def extract_entries(table: Table, entries: Array, bins: Array, words: int) -> Ar
 
 
 @kernel
-def _insert_rows(view, first, hashes, offsets, data, nulls, rows, states):
+def _insert_rows(
+    view: TableView, first: int, hashes: Array, offsets: Array, data: Array, nulls: Array, rows: Array, states: Array
+) -> int:
     """Insert from the first on; return the one that lacks room, or their number."""
     width, where, begin = view.meta[WIDTH], meta_address(view), address_of(data)
     for number in range(first, len(rows)):
@@ -227,7 +235,9 @@ def _insert_rows(view, first, hashes, offsets, data, nulls, rows, states):
 
 
 @kernel
-def _choose_victims(view, bin_id, only_this, epoch, entries, bins):
+def _choose_victims(
+    view: TableView, bin_id: int, only_this: bool, epoch: int, entries: Array, bins: Array
+) -> tuple[int, int, bool]:
     width, count, scanned = view.meta[WIDTH], 0, 0
     marks = view.entries.view(np.int64)
     for _ in range(len(view.heads)):
@@ -250,7 +260,7 @@ def _choose_victims(view, bin_id, only_this, epoch, entries, bins):
 
 
 @kernel
-def _extract_entries(view, entries, bins, states):
+def _extract_entries(view: TableView, entries: Array, bins: Array, states: Array) -> None:
     width, where = view.meta[WIDTH], meta_address(view)
     for row in range(len(entries)):
         for word in range(states.shape[1]):
