@@ -1,5 +1,9 @@
-"""What large jobs do, in small ones: tables of columns on disk after every batch, dictionaries of a few keys, and parts
-of batches in several regions."""
+"""The thresholds of large jobs, lowered for small ones: tables that spill after every batch, dictionaries of a few
+keys, and batches whose parts have several regions.
+
+Dictionaries and regions are patched, not configured: their thresholds are read deep in F's pacts, and to pass them
+there would put them in the signature of every operator on columns.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from routing.state.rocks_budget import MEMORY_BYTES_MIN, Budget
 
 
 class CrampedMaker(RocksMaker):
-    """Makes stores on disk, and leaves no memory for tables."""
+    """Makes stores on disk, with no budget for tables."""
 
     def __init__(self) -> None:
         super().__init__(None, MEMORY_BYTES_MIN)
@@ -26,10 +30,10 @@ class CrampedMaker(RocksMaker):
 
 
 def small_dictionaries() -> AbstractContextManager[Any]:
-    """Operators that are built meanwhile have keys in dictionaries even if few of a few rows recur."""
+    """Have operators that are built meanwhile dictionary-encode even small batches with many keys."""
     return patch.multiple(dictionary, ROWS_MIN=1, SHARE_MAX=0.9)
 
 
 def small_regions() -> AbstractContextManager[Any]:
-    """Batches that are divided meanwhile have parts of several regions, even if each has one row."""
+    """Have batches that are divided meanwhile split into several regions, even of one row each."""
     return patch.object(partition, "REGION_ROWS_MIN", 1)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from framework.errors import UserError
 
-EPOCH_MAX = 2**62
+SEARCHED_EPOCH_MAX = 2**62
 REMEMBERED_MAX = 4096
 
 
@@ -70,7 +70,7 @@ class WatermarkClock:
         behind, there = -1, 0
         while self._watermark(there) < event_time:
             behind, there = there, 2 * there + 1
-            if there > EPOCH_MAX:
+            if there > SEARCHED_EPOCH_MAX:
                 raise UserError(
                     f"the watermark of epoch {behind} is {self._watermark(behind)} and still not {event_time}; let "
                     f"`watermark(epoch)` rise with the epoch, and see that `event_time(record)` has the same unit"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from copy import copy
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -38,13 +39,22 @@ KEY = KeyColumns.of(SCHEMA, "k", "test")
 Make = Callable[..., TieredTable]
 
 
+@dataclass
+class FixedBudget:
+    """What a test lets a table use, whatever other tables there are."""
+
+    table_bytes: int
+
+
 @pytest.fixture
 def make() -> Iterator[Make]:
     """Makes tables of states that are one word, with a database behind them."""
     with ExitStack() as stack:
 
-        def make(maker: RocksMaker | None = None, *, epoch: tiered.Epoch | None = None) -> TieredTable:
-            database, budget = (maker or CrampedMaker()).behind_table()
+        def make(
+            budget: FixedBudget, maker: RocksMaker | None = None, *, epoch: tiered.Epoch | None = None
+        ) -> TieredTable:
+            database, _ = (maker or CrampedMaker()).behind_table()
             made = TieredTable(Table(BINS, 1 + (epoch is not None)), BINS, database, budget, epoch)
             stack.callback(made.close)
             return made
@@ -72,8 +82,7 @@ def taken(table: TieredTable, bin_id: BinId, bytes_max: int = 1000) -> dict[int,
 
 def test_a_table_stays_within_its_share_however_many_keys_there_are(make: Make, tmp_path: Path):
     """But for a batch, and for what a small table grows by."""
-    table = make(RocksStore.maker(tmp_path, MEMORY_BYTES_MIN))
-    table._budget.table_bytes = MIB
+    table = make(FixedBudget(MIB), RocksStore.maker(tmp_path, MEMORY_BYTES_MIN))
     for start in range(0, 100_000, 1000):
         install(table, range(start, start + 1000))
         assert table.table.nbytes <= MIB * 9 // 8
@@ -95,10 +104,10 @@ def test_a_table_stays_within_its_share_however_many_keys_there_are(make: Make, 
 
 def test_bins_are_written_out_whole_and_in_turn(make: Make, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tiered, "EXTRA_KEYS", 10)
-    table = make()
-    table._budget.table_bytes = MIB
+    budget = FixedBudget(MIB)
+    table = make(budget)
     install(table, range(320))
-    table._budget.table_bytes = 0
+    budget.table_bytes = 0
     left = []
     for _ in range(100):
         table.spill()
@@ -111,19 +120,19 @@ def test_bins_are_written_out_whole_and_in_turn(make: Make, monkeypatch: pytest.
 
 def test_a_bin_that_is_begun_is_finished_and_no_other(make: Make, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tiered, "EXTRA_KEYS", 3)
-    table = make()
-    table._budget.table_bytes = MIB
+    budget = FixedBudget(MIB)
+    table = make(budget)
     install(table, range(320))
-    table._budget.table_bytes = 0
+    budget.table_bytes = 0
     table.spill()
-    table._budget.table_bytes = MIB
+    budget.table_bytes = MIB
     for _ in range(100):
         table.spill()
     assert set(table.table.keys_per_bin()) == set(range(1, 16))
 
 
 def test_keys_of_the_epoch_under_way_stay(make: Make):
-    table = make(epoch=lambda: 5)
+    table = make(FixedBudget(0), epoch=lambda: 5)
     states = np.array([[1, 4 << 32], [2, 5 << 32], [3, ~(5 << 32) & (2**64 - 1)], [4, 0]], np.uint64)
     table.install(keys_of([1, 2, 3, 4]), states)
     assert len(table.table) == 2
@@ -135,10 +144,10 @@ def test_keys_of_the_epoch_under_way_stay(make: Make):
 
 def test_a_bin_is_whole_when_some_of_it_is_written_out_while_it_leaves(make: Make):
     """Between two pieces of it that go to another worker, others of its keys go from the table to the database."""
-    table = make()
-    table._budget.table_bytes = MIB
+    budget = FixedBudget(MIB)
+    table = make(budget)
     install(table, range(1000))
-    table._budget.table_bytes = 0
+    budget.table_bytes = 0
     bin_id, count = BinId(3), table.keys_per_bin()[BinId(3)]
     pieces = table.extract(bin_id, 100)
     found = [len(states) for *_, states in islice(pieces, 2)]
@@ -211,8 +220,7 @@ def test_tables_have_some_memory_however_many_there_are(tmp_path: Path):
 
 
 def test_damage_is_told(make: Make, tmp_path: Path):
-    table = make(RocksStore.maker(tmp_path, MEMORY_BYTES_MIN))
-    table._budget.table_bytes = 0
+    table = make(FixedBudget(0), RocksStore.maker(tmp_path, MEMORY_BYTES_MIN))
     install(table, range(5000))
     for _ in range(20):
         table.spill()
