@@ -33,7 +33,7 @@ from framework.wire import codec
 from routing.bins import BinId
 
 REFUSED_MAX = 1024
-"""How many refused sequences are remembered, so that no part of one is taken for a set of its own later on."""
+"""How many refused sequences are remembered, so that a late part of one is not taken for a set of its own."""
 
 SHOWN_MAX = 8
 """How many workers a reason lists."""
@@ -64,7 +64,7 @@ class Bootstrap:
 
 @dataclass(frozen=True, slots=True)
 class Retire:
-    """Let `worker`, which owns no bin any more, never own one again: it is about to leave. Alone at its time, too."""
+    """Let `worker`, which no longer owns a bin, never own one again: it is about to leave. Alone at its time, too."""
 
     worker: WorkerId
 

@@ -32,9 +32,9 @@ class BinOptions:
     report: Callable[[ControlReport], None] = ignore
     """Told on every worker what became of commands: a `Configuration`, a `RefusedCommand`, an `Installation`."""
     chunk_bytes_max: int = CHUNK_BYTES_MAX
-    """States travel in chunks of at most so much, unless one entry alone exceeds it."""
+    """The size of the chunks that states travel in, unless one entry alone exceeds it."""
     in_flight_bytes_max: int = IN_FLIGHT_BYTES_MAX
-    """A worker has at most so much state under way to others, unless one chunk alone exceeds it."""
+    """The state that a worker may have in flight to others, unless one chunk alone exceeds it."""
 
     def __post_init__(self) -> None:
         Bins(self.bins)
@@ -52,5 +52,5 @@ class BinOptions:
 
     @staticmethod
     def of(bins: int | BinOptions) -> BinOptions:
-        """Options from what an operator takes as its `bins`; a number means so many, and otherwise the defaults."""
+        """Options from what an operator takes as its `bins`; a number is the number of bins."""
         return bins if isinstance(bins, BinOptions) else BinOptions(bins)

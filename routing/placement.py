@@ -1,4 +1,7 @@
-"""Ties F and S together: streams in, a stream out, and in between bins that move while records flow.
+"""Wires F and S: streams in, a stream out, and in between bins that move while records flow.
+
+`OnBins` does; `ByHash` leaves F out, and each bin with its first owner. Which of the two an operator has is decided by
+`operators.stateful.placement`.
 
 ::
 
@@ -41,11 +44,11 @@ Key = Callable[[Any], Any]
 
 
 class Keying(Protocol):
-    """How the records of a stream come to where their keys are."""
+    """The pacts that bring the records of a stream to the workers of their keys: of rows, or of columns."""
 
     @property
     def combine(self) -> Combine | None:
-        """What makes fewer of them before they go there."""
+        """What pre-aggregates them before they are sent, if anything does."""
 
     def by_bin(self, table: RoutingTable, bins: Bins) -> Pact:
         """To the owner of a record's bin at its time."""
@@ -234,7 +237,7 @@ class _StatePorts:
 
 
 def _combined(outlet: Outlet, combine: Combine, name: str) -> Outlet:
-    """The containers of a stream, each combined; by an operator of its own, since progress counts what it gives."""
+    """A stream's containers, each combined; in an operator of its own, since progress counts what that sends."""
     builder = outlet.scope.operator(f"{name}: combine")
     input = builder.input(outlet, Pipeline())
     output, combined = builder.output()

@@ -1,6 +1,7 @@
-"""Which operators of a worker have bins: what a control plane shows and moves.
+"""The operators of a worker that have bins: what a control plane shows and moves.
 
-An operator is listed from when it is built until it ends. Ask in the worker's own thread: tables and states are its.
+An operator is listed from when it is built until it ends. Ask in the worker's own thread: tables and states are not
+synchronized.
 """
 
 from __future__ import annotations

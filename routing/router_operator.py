@@ -1,9 +1,9 @@
-"""F: sends every record to the owner of its bin at the record's time, and ships bins that change owners.
+"""F, Megaphone's router operator: sends every record to the owner of its bin at its time, and ships bins that move.
 
 Records wait until no control command at their time can still arrive. A command's configuration retains a capability on
 the state output from its arrival on; it is installed once S's output frontier, seen through the feedback edge, has
-reached its time, and the capability goes when the last of the bins has left. Decisions are the `RoutingTable`'s, the
-`Compiler`'s and the `Shipper`'s; this drives them.
+reached its time, and the capability is dropped when the last of the bins has left. Decisions are the `RoutingTable`'s,
+the `Compiler`'s and the `Shipper`'s; this drives them. `routing.placement` wires F to S.
 
 On a worker that joined, F knows neither owners nor commands: it holds back what comes until the server of its
 `Bootstrap` has handed over both, at the time of that command. The server may have configurations that wait to be
@@ -50,7 +50,7 @@ class Restored:
 
 
 Combine = Callable[[Any], Any]
-"""From a container of records to what is sent instead, less or the same, where there are several owners."""
+"""From a container of records to one that is sent instead where there are several owners: pre-aggregated, say."""
 
 ControlReport = Configuration | Handover | Retirement | RefusedCommand | Installation | Restored
 """What became of control commands: accepted, refused, installed."""
@@ -105,7 +105,7 @@ class ByBin:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What comes to F."""
+    """F's inputs."""
 
     data: Sequence[InputHandle]
     control: InputHandle
@@ -116,7 +116,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What leaves F."""
+    """F's outputs."""
 
     data: Sequence[OutputHandle]
     state: OutputHandle
@@ -195,7 +195,7 @@ class RouterOperator:
             self._expect(time, capability, commands)
 
     def _expect(self, time: int, capability: InputCapability, commands: Sequence[Any]) -> None:
-        """Keep what it takes to act on commands at `time`."""
+        """Keep the capabilities that acting on commands at `time` takes."""
         if time not in self._commanded:
             self._commanded[time] = capability.delayed(time, self._state_port)
             self._undecided.append(time)
@@ -203,7 +203,7 @@ class RouterOperator:
             self._bootstraps[time] = capability.delayed(time, self._handover_port)
 
     def _restore(self) -> None:
-        """Begin to route as the server of this worker's bootstrap does."""
+        """Take over routing state and commands from the server of this worker's bootstrap."""
         for capability, messages in self._inputs.handover:
             at = capability.time
             assert isinstance(at, int), at
@@ -242,7 +242,7 @@ class RouterOperator:
                 self._drop(time)
 
     def _check_bootstrap(self) -> None:
-        """Raise rather than wait for ever: records have come, and no command can come any more."""
+        """Raise rather than wait for ever: records have come, and no command can still arrive."""
         if any(self._early) and not (
             self._inputs.control.frontier.frontier() or self._inputs.handover.frontier.frontier()
         ):
@@ -283,7 +283,7 @@ class RouterOperator:
             self._bootstraps.pop(time).drop()
 
     def _forward(self) -> None:
-        """Pass records on, unless a command at their time can still arrive, or this worker knows no owners yet."""
+        """Send records, unless a command at their time can still arrive, or this worker knows no owners yet."""
         frontier, ready = self._inputs.control.frontier, self._table.ready
         for port, (early, handle) in enumerate(zip(self._early, self._inputs.data, strict=True)):
             for time in sorted(early):
@@ -305,7 +305,7 @@ class RouterOperator:
                     early[time_] = arrived.retain(port), [rows]
 
     def _give(self, port: int, capability: Capability | InputCapability, time: int, rows: Any) -> None:
-        """Send records, or what they were combined to: progress counts what is given here, before it is divided."""
+        """Send records, or what they were combined to: progress counts what is given here, before it is partitioned."""
         combine = self._combine[port]
         if combine is not None and self._table.sole_owner_at(time) is None:
             rows = combine(rows)

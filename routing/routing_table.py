@@ -1,8 +1,8 @@
 """Who owns which bin at which time, as one worker sees it, and which bins it must ship.
 
-The router decides where records of a time go and when a configuration takes effect. F drives it: it announces what the
-`Compiler` accepted, asks for the table of each batch's time, and, as S's output frontier moves, installs and ships what
-leaves this worker. How a bin's state travels is not decided here.
+A `RoutingTable` decides where records of a time go and when a configuration takes effect. F drives it: it announces
+what the `Compiler` accepted, asks for the owners at each batch's time, and, as S's output frontier moves, installs and
+ships what leaves this worker. How a bin's state travels is not decided here.
 
 Between its announcement and its installation a configuration is *pending*: records at or after its time are routed by
 it already, while bins still are where the installed table has them. It is installed once S's output frontier has
@@ -56,7 +56,7 @@ codec.register(RoutingState, "routing.RoutingState")
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The owner of each bin for a while. Never changed once it is made: F may hold on to it."""
+    """The owner of each bin during an interval of times. Immutable: F may keep a reference."""
 
     owners: list[WorkerId]
     sole: WorkerId | None
@@ -116,7 +116,7 @@ class RoutingTable:
         return self._table_at(time).owners
 
     def sole_owner_at(self, time: int) -> WorkerId | None:
-        """The worker that owns every bin at `time`, if there is one: then nothing need be hashed."""
+        """The worker that owns every bin at `time`, if one does: then no key need be hashed."""
         return self._table_at(time).sole
 
     def install(self, reached: Callable[[int], bool]) -> list[Installation]:
@@ -141,7 +141,7 @@ class RoutingTable:
         return RoutingState(tuple(self.owners), self.since, tuple(self._pending))
 
     def restore(self, state: RoutingState) -> bool:
-        """Begin to route as another worker does; whether it was needed. A worker that routes already knows better."""
+        """Take over another worker's table; whether this one needed it. A worker that routes already ignores it."""
         if self.ready:
             return False
         self.owners, self.since = list(state.owners), state.since
@@ -175,7 +175,7 @@ class RoutingTable:
         return self._made(bisect_right(self._times, time))
 
     def _made(self, index: int) -> _Table:
-        """The table after `index` pending configurations: made from the nearest one before it, by one copy."""
+        """The table after `index` pending configurations: one copy of the nearest table before it, updated."""
         found = self._tables[index]
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""S: applies records to the state of their keys, in the order of times, wherever the bins are.
+"""S, Megaphone's state operator: applies records to the state of their keys, in the order of times.
 
 S holds records back until neither a record of an earlier time nor state for their own time can still arrive, then gives
 them to the operator's logic, which never learns where bins come from. Timers that the logic sets go off when their time

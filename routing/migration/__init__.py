@@ -1,4 +1,4 @@
-"""Plans: which bins move where, in which steps, and how far they have got."""
+"""Moving bins: plans of which bins move where and in which steps, their progress, and how a bin's state travels."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Which worker should own which bin, so that all have about the same to do and as little as possible moves.
+"""Which worker should own which bin, so that the load is balanced and as little as possible moves.
 
 The loads may be anything that adds up: records, bytes, seconds. They are facts from elsewhere; how to get to the target
 is `routing.migration.strategies`' to say.
 
-First the bins of workers that leave are dealt out, the heaviest first, each to the worker with the least. Then, while
+First the bins of workers that leave are assigned, the heaviest first, each to the least loaded worker. Then, while
 some worker has more than the least loaded one by more than the tolerance, the heaviest that can gives it a bin that
 narrows the gap between the two: the heaviest bin that takes neither past the mean of those that can, else the lightest.
 
@@ -63,7 +63,7 @@ def balance(
             parts[owner].take(weighed)
         else:
             homeless.append(weighed)
-    _deal_out(homeless, parts)
+    _assign(homeless, parts)
     _level(list(parts.values()), tolerance)
     target = list(current)
     for part in parts.values():
@@ -74,7 +74,7 @@ def balance(
 
 @dataclass(slots=True)
 class _Part:
-    """What one worker has: its bins by ascending load, and their sum."""
+    """One worker's bins by ascending load, and the sum of their loads."""
 
     worker: WorkerId
     bins: list[tuple[int, BinId]] = field(default_factory=list)
@@ -84,16 +84,16 @@ class _Part:
         insort(self.bins, weighed)
         self.load += weighed[0]
 
-    def give(self, place: int, other: _Part) -> None:
-        weighed = self.bins.pop(place)
+    def give(self, index: int, other: _Part) -> None:
+        weighed = self.bins.pop(index)
         self.load -= weighed[0]
         other.take(weighed)
 
     def candidate(self, *, ideal: int, gap: int) -> int | None:
-        """The place of the heaviest bin up to `ideal`, else of the lightest below `gap`; it has a load."""
+        """The index of the heaviest bin up to `ideal`, else of the lightest below `gap`; it has a load."""
         lightest = bisect_right(self.bins, 0, key=_LOAD)
-        place = max(lightest, bisect_right(self.bins, ideal, key=_LOAD) - 1)
-        return place if place < len(self.bins) and self.bins[place][0] < gap else None
+        index = max(lightest, bisect_right(self.bins, ideal, key=_LOAD) - 1)
+        return index if index < len(self.bins) and self.bins[index][0] < gap else None
 
 
 _LOAD = itemgetter(0)
@@ -106,7 +106,7 @@ def _whole(loads: Mapping[BinId, float]) -> dict[BinId, int]:
     return {bin_id: numerator * (unit // denominator) for bin_id, (numerator, denominator) in ratios.items()}
 
 
-def _deal_out(homeless: list[tuple[int, BinId]], parts: Mapping[WorkerId, _Part]) -> None:
+def _assign(homeless: list[tuple[int, BinId]], parts: Mapping[WorkerId, _Part]) -> None:
     """Give each bin to the worker with the least load; bins without a load, to the one with the fewest bins."""
     loaded = [(-load, bin_id) for load, bin_id in homeless if load]
     by_load = [(part.load, len(part.bins), part.worker) for part in parts.values()]
@@ -139,9 +139,9 @@ def _level(parts: list[_Part], tolerance: float) -> None:
             if gap * number * denominator <= numerator * total:
                 break
             ideal = min(part.load * heads - rest, rest - lightest.load * heads) // heads
-            place = part.candidate(ideal=ideal, gap=gap)
-            if place is not None:
-                part.give(place, lightest)
+            index = part.candidate(ideal=ideal, gap=gap)
+            if index is not None:
+                part.give(index, lightest)
                 moved = True
                 break
             # It keeps what it has, so the others have only the rest to share.

@@ -1,10 +1,10 @@
-"""What must be commanded so that workers can join and leave: routing state and bins for the one, none for the other.
+"""Which commands workers that join and leave need: a joiner routing state and bins, a leaver to own none and retire.
 
-Pure: the driver (`operators.job.steward`) tells who has joined and who wishes to leave, shows the tables of the
-operators, and sends what `act` returns, at most one set per epoch. A step that moved bins is waited for until its epoch
-is complete, so that one small step at a time is felt. A `Bootstrap` waits for no such thing: its joiner holds records
-back, and epochs may not complete before it. What was refused, because something else was commanded at the same epoch,
-is simply due again.
+Pure: the driver (`operators.job.steward`) says who has joined and who wishes to leave, shows the tables of the
+operators, and sends what `act` returns, at most one set per epoch. After a step that moves bins, the next waits until
+its epoch is complete, so that only one small step at a time adds latency. A `Bootstrap` does not wait: its joiner holds
+records back, and epochs may not complete before it. A command that was refused, because another was sent at the same
+epoch, is due again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from routing.bins import BinId
 from routing.commands import Bootstrap, Instruction, Move, Retire
 
 KEYS_PER_STEP = 4_000
-"""About so many keys change hands at once: what a worker ships in about ten milliseconds."""
+"""About how many keys move in a step: what a worker ships in about ten milliseconds."""
 
 BINS_PER_STEP_MAX = 16
 
@@ -46,29 +46,29 @@ class Ownership:
 
 @dataclass(slots=True)
 class RescaleController:
-    """Who is to be brought in, and who is to be let go."""
+    """The workers that join and leave, and the commands that they are sent."""
 
     worker: WorkerId
     """The one that sends the commands."""
     _joiners: list[WorkerId] = field(default_factory=list)
     _leavers: list[WorkerId] = field(default_factory=list)
     _wished: set[WorkerId] = field(default_factory=set)
-    """Those that leave as soon as they can, be it that they have yet to be brought in."""
+    """Workers that have asked to leave, including those that have yet to join."""
     _sent_at: int = -1
     _moved_at: int = -1
 
     @property
     def busy(self) -> bool:
-        """Whether somebody waits for commands."""
+        """Whether a worker waits for commands."""
         return bool(self.waiting)
 
     @property
     def waiting(self) -> list[WorkerId]:
-        """Those who wait for commands."""
+        """The workers that wait for commands."""
         return [*self._joiners, *self._leavers]
 
     def joined(self, worker: WorkerId) -> None:
-        """A worker has joined, and knows nothing."""
+        """A worker has joined, and has no routing state."""
         self._joiners.append(worker)
         if worker in self._wished and worker not in self._leavers:
             self._leavers.append(worker)
@@ -134,7 +134,7 @@ class RescaleController:
 
 
 def _fill(joiner: WorkerId, operator: Ownership, staying: Sequence[WorkerId]) -> list[Instruction]:
-    """Bins for a worker that has fewer than its share, from those that have most."""
+    """Moves of bins to a worker that has fewer than its share, from those that have most."""
     bins: dict[WorkerId, list[BinId]] = {worker: [] for worker in staying}
     for index, owner in enumerate(operator.owners):
         bins.setdefault(owner, []).append(BinId(index))
@@ -147,7 +147,7 @@ def _fill(joiner: WorkerId, operator: Ownership, staying: Sequence[WorkerId]) ->
 
 
 def _empty(leaver: WorkerId, operator: Ownership, staying: Sequence[WorkerId]) -> list[Instruction]:
-    """Take bins from a worker, and give them to those that have least."""
+    """Moves of a worker's bins to those that have fewest."""
     load = Counter(dict.fromkeys(staying, 0))
     load.update(owner for owner in operator.owners if owner in load)
     moves: list[Instruction] = []

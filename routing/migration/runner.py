@@ -1,8 +1,8 @@
 """When each step of a plan is sent: the next one when the one before is complete, and a gap has passed.
 
-The runner decides; whoever drives it sends the step's controls, sees by the output frontier that a step is complete,
-and knows the time. A pause between steps lets the records that piled up during one be worked off before the next, so
-that no record waits for two (Megaphone 4.4).
+The runner decides; its driver sends the step's controls, sees by the output frontier that a step is complete, and knows
+the time. A gap between steps lets the backlog of one be processed before the next, so that no record waits for two
+(Megaphone 4.4).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 =============  ==================================================================================================
 all_at_once    one step. The shortest in time, and everything that moves stalls for all of it.
 fluid          a step per bin. The shortest stall, and the longest in time.
-batched        steps of so many bins or bytes.
+batched        steps of a bounded number of bins or bytes.
 optimized      steps in which no worker sends or receives more than one bin, and as few of these as there can be.
 =============  ==================================================================================================
 
@@ -71,7 +71,7 @@ def fluid(change: Reassignment) -> Plan:
 
 
 def batched(change: Reassignment, *, bins_max: int | None = None, step_bytes_max: int | None = None) -> Plan:
-    """Steps of at most so many bins and so many bytes, filled in order."""
+    """Steps of at most `bins_max` bins and `step_bytes_max` bytes, filled in order."""
     if bins_max is None and step_bytes_max is None:
         raise PlanInvalid("a batched plan needs a bound on its steps; give `bins_max`, `step_bytes_max` or both")
     _check_bounds(bins_max=bins_max, step_bytes_max=step_bytes_max)

@@ -1,7 +1,7 @@
 """How the state of a bin travels: prepare, chunks of bounded size, then its timers.
 
-`Shipper` decides what goes out next and keeps what is under way below a limit; the receiver acknowledges messages by
-their sizes. Neither touches a link: F and S send what they are told to.
+`Shipper` decides what goes out next and keeps the bytes in flight below a limit; the receiver acknowledges messages by
+their sizes. Neither touches a link: F and S send what these return.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from routing.state.errors import UnencodableState
 from routing.state.store import encode_chunks
 
 CHUNK_BYTES_MAX = 256 * 1024
-"""A chunk holds at most this much, unless one entry alone exceeds it."""
+"""The size of a chunk, unless one entry alone exceeds it."""
 
 IN_FLIGHT_BYTES_MAX = 4 * 1024 * 1024
-"""A worker has at most this much state under way to others, unless one message alone exceeds it."""
+"""The state that a worker may have in flight to others, unless one message alone exceeds it."""
 
 MESSAGE_OVERHEAD_BYTES = 64
-"""What a message without a payload counts for."""
+"""The size that a message without a payload counts as."""
 
 NOTHING = codec.encode_rows([])
 
@@ -60,7 +60,7 @@ class ShippedTimers:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """So many bytes of state have arrived at a receiver."""
+    """`size` bytes of state have arrived at a receiver."""
 
     target: WorkerId
     size: int
@@ -73,12 +73,12 @@ for _kind in (Prepare, Chunk, ShippedTimers, Ack):
 
 
 def size_of(message: StateMessage) -> int:
-    """What a message counts for in flight."""
+    """The size that a message counts as in flight."""
     return MESSAGE_OVERHEAD_BYTES + (0 if isinstance(message, Prepare) else len(message.payload))
 
 
 def acknowledge(messages: Iterable[StateMessage]) -> list[Ack]:
-    """Say of messages that have arrived how much they were: once to each sender, however many there are."""
+    """Acknowledge messages that have arrived: one `Ack` per sender, for all of its bytes."""
     sizes: dict[WorkerId, int] = {}
     for message in messages:
         sizes[message.sender] = sizes.get(message.sender, 0) + size_of(message)
@@ -86,7 +86,7 @@ def acknowledge(messages: Iterable[StateMessage]) -> list[Ack]:
 
 
 class Shipper:
-    """The bins that leave one worker, and how much of them is under way."""
+    """The bins that leave one worker, and how many bytes of them are in flight."""
 
     def __init__(
         self,
@@ -99,32 +99,32 @@ class Shipper:
     ) -> None:
         self.in_flight_bytes = 0
         self.shipped_bytes = 0
-        """All that has left so far."""
+        """All state that has left so far."""
         self._name = name
         self._worker = worker
         self._bin_state = bin_state
         self._chunk_bytes_max = chunk_bytes_max
         self._in_flight_bytes_max = in_flight_bytes_max
-        self._parcels: deque[tuple[int, Iterator[StateMessage]]] = deque()
+        self._leaving: deque[tuple[int, Iterator[StateMessage]]] = deque()
         self._next: StateMessage | None = None
 
     def ship(self, time: int, bin_id: BinId, target: WorkerId) -> None:
-        """Have a bin leave for `target` at `time`, after those that were to leave before it."""
-        self._parcels.append((time, self._pack(bin_id, target)))
+        """Queue a bin to leave for `target` at `time`."""
+        self._leaving.append((time, self._pack(bin_id, target)))
 
     def acknowledged(self, size: int) -> None:
-        """So much has arrived."""
+        """`size` bytes have arrived."""
         self.in_flight_bytes -= size
         assert self.in_flight_bytes >= 0, self.in_flight_bytes
 
     def due(self) -> Iterator[tuple[int, StateMessage]]:
-        """What may leave now, with its time. What is taken counts as under way."""
-        while self._parcels:
-            time, messages = self._parcels[0]
+        """The messages that may leave now, each with its time. What is taken counts as in flight."""
+        while self._leaving:
+            time, messages = self._leaving[0]
             if self._next is None:
                 self._next = next(messages, None)
             if self._next is None:
-                self._parcels.popleft()
+                self._leaving.popleft()
                 continue
             size = size_of(self._next)
             if self.in_flight_bytes and self.in_flight_bytes + size > self._in_flight_bytes_max:
@@ -136,7 +136,7 @@ class Shipper:
 
     def shipping_at(self) -> int | None:
         """The time of the bins that are leaving."""
-        return self._parcels[0][0] if self._parcels else None
+        return self._leaving[0][0] if self._leaving else None
 
     def _pack(self, bin_id: BinId, target: WorkerId) -> Iterator[StateMessage]:
         yield Prepare(target, self._worker, bin_id)
