@@ -123,7 +123,7 @@ class RefusedCommand:
     reason: str
 
 
-Outcome = Configuration | Handover | Retirement | RefusedCommand
+CompiledCommand = Configuration | Handover | Retirement | RefusedCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class Compiler:
         """The messages at `time` that have arrived and wait to be compiled."""
         return self._arrived.get(time, ())
 
-    def compile(self, time: int, table: Sequence[WorkerId], members: Collection[WorkerId]) -> list[Outcome]:
+    def compile(self, time: int, table: Sequence[WorkerId], members: Collection[WorkerId]) -> list[CompiledCommand]:
         """Decide about all messages at `time`, which the control frontier has passed; in order of sequence.
 
         `table` is the owner of each bin at `time` by all that was decided before, `RoutingTable.owners_at(time)`.
@@ -215,7 +215,7 @@ class Compiler:
         self.through = time
         self._passed_on.pop(time, None)
         messages = self._arrived.pop(time, [])
-        outcomes: dict[int, Outcome] = {}
+        outcomes: dict[int, CompiledCommand] = {}
         accepted: dict[int, dict[BinId, WorkerId]] = {}
         for sequence, group in sorted(_by_sequence(messages).items()):
             reason = self._objection(time, sequence, group, len(messages)) or self._fault(group, table, members)

@@ -11,7 +11,7 @@ from framework.errors import OperatorFailed
 from framework.membership.members import WorkerId
 from framework.progress.antichain import mutable_antichain
 from framework.progress.domain import Domain
-from framework.progress.graph import Connection
+from framework.progress.graph import Connectivity
 from framework.progress.order import Time
 from framework.progress.shared import SharedProgress
 
@@ -45,7 +45,7 @@ class BuiltOperator:
         self.activator = activator
         self.activate = activator.activate
         self.shared = SharedProgress.empty(0, 0)
-        self.connection: Connection = []
+        self.connection: Connectivity = []
         self.initial: list[list[tuple[Time, int]]] = []
         self.lends = False
         """Whether its counterpart on a joiner begins with a clone of what it holds."""

@@ -27,7 +27,7 @@ from framework.errors import HailerError, UserError, WorldError
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 
-Handler = Callable[[Worker, str, Mapping[str, Any]], Any]
+RequestHandler = Callable[[Worker, str, Mapping[str, Any]], Any]
 """What a worker answers to a request with these arguments: anything that JSON can say."""
 
 LINE_BYTES_MAX = 16 * 1024 * 1024
@@ -173,7 +173,7 @@ class PendingReply:
 class RpcServer:
     """A process's end of the link: has its workers answer, each in its own thread, between its steps."""
 
-    def __init__(self, link: RpcLink, workers: Sequence[Worker], handler: Handler) -> None:
+    def __init__(self, link: RpcLink, workers: Sequence[Worker], handler: RequestHandler) -> None:
         self._link = link
         self._workers = {worker.id: worker for worker in workers}
         self._handler = handler

@@ -37,8 +37,6 @@ RETRY_S = 0.02
 
 _log = logging.getLogger("hailer.net")
 
-Link = tuple[WorkerId, WorkerId]
-
 
 def start_mesh(
     process: int,
@@ -124,7 +122,7 @@ class Mesh:
         for endpoint in self.endpoints.values():
             endpoint.close()
 
-    def _links(self, processes: range) -> dict[Link, int]:
+    def _links(self, processes: range) -> dict[tuple[WorkerId, WorkerId], int]:
         """The links between remote and local workers, as remote and local, with the remote one's process."""
         return {
             (remote, local): process

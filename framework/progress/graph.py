@@ -17,7 +17,7 @@ from framework.progress.domain import Domain
 from framework.progress.location import Location, Source, Target
 from framework.progress.summary import Summary, advances, followed_by
 
-Connection = Sequence[Sequence[Antichain[Summary]]]
+Connectivity = Sequence[Sequence[Antichain[Summary]]]
 """Per input, per output of an operator: the summaries of the paths between them; none if there is no path."""
 
 
@@ -28,7 +28,7 @@ class Node:
     name: str
     inputs: int
     outputs: int
-    connection: Connection
+    connection: Connectivity
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from framework.progress.change_batch import ChangeBatch
-from framework.progress.graph import Connection
+from framework.progress.graph import Connectivity
 from framework.progress.order import Time
 
 
@@ -43,7 +43,7 @@ class Operator(Protocol):
 
     name: str
     shared: SharedProgress
-    connection: Connection
+    connection: Connectivity
     initial: list[list[tuple[Time, int]]]
     """Per output: the capabilities that it starts with on every worker; common knowledge, so never broadcast."""
     notify: bool

@@ -19,7 +19,7 @@ from framework.events import Events, FrontierChanged, OperatorScheduled, Progres
 from framework.membership.members import Members, WorkerId
 from framework.progress.change_batch import ChangeBatch
 from framework.progress.domain import Nesting
-from framework.progress.graph import Compiled, Connection
+from framework.progress.graph import Compiled, Connectivity
 from framework.progress.location import Source, Target
 from framework.progress.order import Time
 from framework.progress.reachability import Tracker
@@ -110,7 +110,7 @@ class Subgraph:
         inputs = len(compiled.through)
         outputs = sum(1 for location in compiled.locations if isinstance(location, Target) and location.node == 0)
         self.shared = SharedProgress.empty(inputs, outputs)
-        self.connection: Connection = [
+        self.connection: Connectivity = [
             [type(paths)(map(nesting.leave_summary, paths)) for paths in to_outputs] for to_outputs in compiled.through
         ]
         self.entered: list[ChangeBatch[Time]] = [ChangeBatch() for _ in range(inputs)]

@@ -18,12 +18,12 @@ from framework.errors import PeerLost, PeerRefused
 from framework.membership.members import Members, WorkerId
 from framework.simulation.fingerprint import fingerprint
 from framework.simulation.network import Network, SimulatedTransport
-from framework.simulation.views import NOBODY, Log, WorkerView, look
+from framework.simulation.views import NOBODY, ScriptLog, WorkerView, look
 from framework.wire.container import Reservation
 from framework.wire.messages import Goodbye, Lost, Message, decode, encode_whole
 from framework.worker.worker import Worker
 
-Script: TypeAlias = Callable[[Worker, Log], Iterator[None]]
+Script: TypeAlias = Callable[[Worker, ScriptLog], Iterator[None]]
 """What a worker's program does, up to each `yield`; it must not step the worker."""
 
 Frame: TypeAlias = bytes | Lost
@@ -42,7 +42,7 @@ Given: TypeAlias = Arrivals | Act
 """What makes a worker move; frames that arrive, be they none, come with a step."""
 
 
-class Status(Enum):
+class ActorStatus(Enum):
     """Whether a worker still takes part."""
 
     HERE = "here"
@@ -69,7 +69,7 @@ class Role:
 class ActorState:
     """What there is to know of one state of a worker."""
 
-    status: Status
+    status: ActorStatus
     programmed: bool
     """Whether its program can go on."""
     steps: bool
@@ -84,11 +84,11 @@ class ActorState:
 DEAD = -1
 """The number of the state that a worker is in after its death."""
 
-_DEAD = ActorState(Status.DEAD, programmed=False, steps=False, linked=frozenset(), parted=frozenset(), view=NOBODY)
+_DEAD = ActorState(ActorStatus.DEAD, programmed=False, steps=False, linked=frozenset(), parted=frozenset(), view=NOBODY)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Reaction:
     """What a move leads to."""
 
     state: int
@@ -113,26 +113,26 @@ class Actor:
         self._ways: list[tuple[int, Given] | None] = []
         self._bodies: dict[int, _Body] = {}
         """Workers that are in a state right now."""
-        self._outcomes: dict[tuple[int, Given], Outcome] = {}
+        self._reactions: dict[tuple[int, Given], Reaction] = {}
         self.first = self._arrive(self._begin(), None)
 
     @property
     def moves(self) -> int:
         """How many were found out."""
-        return len(self._outcomes)
+        return len(self._reactions)
 
     def state(self, number: int) -> ActorState:
         """What a state shows."""
         return _DEAD if number == DEAD else self.states[number]
 
-    def move(self, state: int, given: Given) -> Outcome:
+    def move(self, state: int, given: Given) -> Reaction:
         """What comes of a worker in this state that is given this."""
-        outcome = self._outcomes.get((state, given))
-        if outcome is None:
+        reaction = self._reactions.get((state, given))
+        if reaction is None:
             body = self._bodies.pop(state, None) or self._again(state)
             body.move(given)
-            outcome = self._outcomes[state, given] = self._arrive(body, (state, given))
-        return outcome
+            reaction = self._reactions[state, given] = self._arrive(body, (state, given))
+        return reaction
 
     def close(self) -> None:
         """Shut down the workers that still run."""
@@ -154,7 +154,7 @@ class Actor:
         body.take_sent()
         return body
 
-    def _arrive(self, body: _Body, way: tuple[int, Given] | None) -> Outcome:
+    def _arrive(self, body: _Body, way: tuple[int, Given] | None) -> Reaction:
         sent = body.take_sent()
         number = self._numbers.setdefault(body.fingerprint(), len(self.states))
         if number == len(self.states):
@@ -162,7 +162,7 @@ class Actor:
             self.states.append(body.state())
         if body.failure is not None or self._bodies.setdefault(number, body) is not body:
             body.worker.shut_down()
-        return Outcome(number, sent, body.failure)
+        return Reaction(number, sent, body.failure)
 
 
 class _Asleep(Exception):
@@ -214,8 +214,8 @@ class _Body:
         self._role = role
         self._goodbyes = goodbyes
         self._restless = restless
-        self._status = Status.HERE
-        self._log: Log = Counter()
+        self._status = ActorStatus.HERE
+        self._log: ScriptLog = Counter()
         self._program: Iterator[None] | None = None
         self._capabilities: list[Capability] = []
         self._transport = _Transport(role.worker)
@@ -236,13 +236,13 @@ class _Body:
                     self._go_on()
                 case _:
                     self._step(given)
-            while self._restless and self._status is Status.HERE and not self._must_build:
+            while self._restless and self._status is ActorStatus.HERE and not self._must_build:
                 self._step(())
         except _Asleep:
             pass
         except (PeerRefused, PeerLost) as error:
             if self.worker.membership.joining:
-                self._end(Status.TURNED_AWAY)
+                self._end(ActorStatus.TURNED_AWAY)
             else:
                 self.failure = f"{type(error).__name__}: {error}"
         except Exception as error:
@@ -299,9 +299,9 @@ class _Body:
         worker, membership = self.worker, self.worker.membership
         done = self._goodbyes and not self._program and not membership.joining and not worker.installed_dataflows()
         if (membership.gone or done) and worker.part():
-            self._end(Status.LEFT)
+            self._end(ActorStatus.LEFT)
 
-    def _end(self, status: Status) -> None:
+    def _end(self, status: ActorStatus) -> None:
         self._status = status
         self._program = None
         self.worker.shut_down()

@@ -22,7 +22,7 @@ from framework.simulation.network import Link, Network, SimulatedTransport
 from framework.wire.messages import Lost
 from framework.worker.worker import Worker
 
-Program = Callable[[Worker], Iterator[None]]
+SimulatedProgram = Callable[[Worker], Iterator[None]]
 """Builds dataflows and feeds them, giving way to the rest of the cluster at each `yield`; must not step the worker."""
 
 
@@ -81,14 +81,14 @@ class SimulatedCluster:
         self._replay = replay
         self._trace: deque[str] = deque(maxlen=trace_moves)
         self._programs: dict[WorkerId, Iterator[None]] = {}
-        self._joining: dict[WorkerId, Program] = {}
+        self._joining: dict[WorkerId, SimulatedProgram] = {}
         """Joiners whose program waits until they know what to build on."""
         self.departed: set[WorkerId] = set()
         """Those that have left, or were killed."""
         self.refusals: list[str] = []
         """Why joiners were not let in."""
 
-    def join(self, worker: WorkerId, server: WorkerId, program: Program) -> Worker:
+    def join(self, worker: WorkerId, server: WorkerId, program: SimulatedProgram) -> Worker:
         """Let a new worker join through `server` and run `program` there."""
         end = SimulatedTransport(worker, self.network)
         joiner = Worker(worker, Members(0, ()), end, clock=lambda: self.network.now_s)
@@ -120,7 +120,7 @@ class SimulatedCluster:
         self.departed.add(worker)
         self.workers[worker].shut_down()
 
-    def run(self, program: Program, *, moves_max: int = 100_000) -> None:
+    def run(self, program: SimulatedProgram, *, moves_max: int = 100_000) -> None:
         """Run `program` on every worker until all dataflows are complete and nothing is under way."""
         self._programs = {worker.id: program(worker) for worker in self.workers.values()}
         try:

@@ -18,14 +18,14 @@ from typing import TypeAlias
 
 from framework.membership.members import Members, WorkerId
 from framework.membership.messages import Enlist, Ready
-from framework.simulation.actor import DEAD, Act, Actor, ActorState, Arrivals, Frame, Given, Outcome, Role, Status
+from framework.simulation.actor import DEAD, Act, Actor, ActorState, ActorStatus, Arrivals, Frame, Given, Reaction, Role
 from framework.simulation.views import Broken, Claims, WorkerView
 from framework.wire.messages import Lost, Message, Progress, decode
 
 Cluster: TypeAlias = tuple[tuple[int, ...], tuple[tuple[Frame, ...], ...]]
 """The number of each worker's state, and what is on each link."""
 
-Ends: TypeAlias = Mapping[WorkerId, tuple[Status, WorkerView]]
+Ends: TypeAlias = Mapping[WorkerId, tuple[ActorStatus, WorkerView]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Death:
     survive: tuple[int, ...]
 
 
-Move: TypeAlias = tuple[WorkerId, Given | Death]
+Transition: TypeAlias = tuple[WorkerId, Given | Death]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class _Exploration:
         self._messages: dict[Frame, Message] = {}
         self._claims = Claims()
         self._numbers: dict[Cluster, int] = {}
-        self._ways: list[tuple[Cluster, Move] | None] = []
+        self._ways: list[tuple[Cluster, Transition] | None] = []
         self._before: list[list[int]] = []
         self._transitions = 0
         self._ends: list[int] = []
@@ -164,7 +164,7 @@ class _Exploration:
             cluster = self._send(cluster, worker, self._actors[worker].first)
         return cluster
 
-    def _visit(self, cluster: Cluster, way: tuple[Cluster, Move] | None) -> bool:
+    def _visit(self, cluster: Cluster, way: tuple[Cluster, Transition] | None) -> bool:
         """Check a new state; whether to go on from it."""
         if len(self._numbers) == self._states_max:
             raise _Fault(Broken(f"there are more than {self._states_max:,} states"), way, None)
@@ -186,7 +186,7 @@ class _Exploration:
         return not any(links) and all(
             self._actors[worker].move(number, ()).state == number
             for worker, number in zip(self._workers, numbers, strict=True)
-            if self._state(cluster, worker).status is Status.HERE and self._state(cluster, worker).steps
+            if self._state(cluster, worker).status is ActorStatus.HERE and self._state(cluster, worker).steps
         )
 
     def _judge(self, cluster: Cluster) -> None:
@@ -195,7 +195,7 @@ class _Exploration:
         stuck = [
             worker
             for worker, state in states.items()
-            if state.status is Status.HERE and (state.view.running or self._configuration.goodbyes)
+            if state.status is ActorStatus.HERE and (state.view.running or self._configuration.goodbyes)
         ]
         if any(cluster[1]) or stuck:
             wrong = f"nobody can move, and workers {stuck} are not done; under way: {self._under_way(cluster)}"
@@ -216,10 +216,10 @@ class _Exploration:
 
     # Moves
 
-    def _moves(self, cluster: Cluster) -> Iterator[Move]:
+    def _moves(self, cluster: Cluster) -> Iterator[Transition]:
         for worker in self._workers:
             state = self._state(cluster, worker)
-            if state.status is not Status.HERE:
+            if state.status is not ActorStatus.HERE:
                 continue
             if state.programmed:
                 yield worker, Act.GO_ON
@@ -262,15 +262,15 @@ class _Exploration:
             receiver == worker and isinstance(message, Enlist) for _, receiver, message in self._under_way(cluster)
         )
 
-    def _after(self, cluster: Cluster, move: Move) -> Cluster | None:
+    def _after(self, cluster: Cluster, move: Transition) -> Cluster | None:
         """The state that a move leads to; None if it leads to a fault that is not sought."""
         worker, given = move
         if isinstance(given, Death):
             return self._after_death(cluster, worker, given)
-        outcome = self._actors[worker].move(self._number(cluster, worker), given)
-        if outcome.failure is not None:
+        reaction = self._actors[worker].move(self._number(cluster, worker), given)
+        if reaction.failure is not None:
             if issubclass(Broken, self._seeking):
-                raise _Fault(Broken(f"worker {worker}: {outcome.failure}"), (cluster, move), None)
+                raise _Fault(Broken(f"worker {worker}: {reaction.failure}"), (cluster, move), None)
             return None
         numbers, links = cluster
         if not isinstance(given, Act) and given:
@@ -279,24 +279,24 @@ class _Exploration:
                 at = self._at[sender, worker]
                 left[at] = left[at][1:]
             links = tuple(left)
-        return self._send((numbers, links), worker, outcome)
+        return self._send((numbers, links), worker, reaction)
 
-    def _send(self, cluster: Cluster, worker: WorkerId, outcome: Outcome) -> Cluster:
+    def _send(self, cluster: Cluster, worker: WorkerId, reaction: Reaction) -> Cluster:
         """Put what was sent on the links, and end those of a worker that has gone."""
         position = self._positions[worker]
-        numbers = (*cluster[0][:position], outcome.state, *cluster[0][position + 1 :])
+        numbers = (*cluster[0][:position], reaction.state, *cluster[0][position + 1 :])
         links = cluster[1]
-        if outcome.sent:
+        if reaction.sent:
             filled = list(links)
-            for peer, frame in outcome.sent:
+            for peer, frame in reaction.sent:
                 there = self._state(cluster, peer)
-                if there.status is Status.HERE:
+                if there.status is ActorStatus.HERE:
                     filled[self._at[worker, peer]] += (frame,)
                 elif worker not in there.parted and self._state((numbers, ()), worker).view.joining:
                     filled[self._at[peer, worker]] += (Lost("it has gone"),)
             links = tuple(filled)
         after = (numbers, links)
-        if self._state(after, worker).status is not Status.HERE:
+        if self._state(after, worker).status is not ActorStatus.HERE:
             return self._cut(after, worker)
         return after
 
@@ -315,7 +315,7 @@ class _Exploration:
             if peer != worker:
                 linked = peer in state.linked or (links[peer, worker] and peer not in state.parted)
                 links[peer, worker] = ()
-                if linked and self._state(cluster, peer).status is Status.HERE:
+                if linked and self._state(cluster, peer).status is ActorStatus.HERE:
                     links[worker, peer] += (Lost("it has gone"),)
         numbers = cluster[0]
         if dead:
@@ -363,8 +363,8 @@ class _Exploration:
             case _:
                 took = ", ".join(f"{self._name(frame)} from {sender}" for sender, frame in given)
                 what = f"worker {worker} steps" + (f", takes {took}" if took else "")
-        outcome = self._actors[worker].move(self._number(cluster, worker), given)
-        sent = ", ".join(f"{self._name(frame)} to {peer}" for peer, frame in outcome.sent)
+        reaction = self._actors[worker].move(self._number(cluster, worker), given)
+        sent = ", ".join(f"{self._name(frame)} to {peer}" for peer, frame in reaction.sent)
         return what + (f"; sends {sent}" if sent else "")
 
     def _name(self, frame: Frame) -> str:
@@ -384,7 +384,7 @@ class _Exploration:
 class _Fault(Exception):
     """What was found, by which move, and in which state, if the move got that far."""
 
-    def __init__(self, broken: Broken, way: tuple[Cluster, Move] | None, cluster: Cluster | None) -> None:
+    def __init__(self, broken: Broken, way: tuple[Cluster, Transition] | None, cluster: Cluster | None) -> None:
         self.broken = broken
         self.way = way
         self.cluster = cluster

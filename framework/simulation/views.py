@@ -21,10 +21,10 @@ from framework.simulation.truth import Counts, Pointstamp, Positions, ScopeOnWor
 from framework.wire.messages import Data, Message, Progress
 from framework.worker.worker import Worker
 
-Log: TypeAlias = Counter[Hashable]
+ScriptLog: TypeAlias = Counter[Hashable]
 """What a program did and saw; part of its worker's state."""
 
-Frontier: TypeAlias = tuple[str, int, tuple[Time, ...], bool]
+PortFrontier: TypeAlias = tuple[str, int, tuple[Time, ...], bool]
 """What it is in words, the location, the times, and whether they are up to date once nothing is under way."""
 
 
@@ -43,7 +43,7 @@ class ScopeView:
     received: Counts
     """What its tracker holds, and what it has received and not yet applied."""
     not_told: Counts
-    frontiers: tuple[Frontier, ...]
+    frontiers: tuple[PortFrontier, ...]
     """What the tracker says, and what operators were told."""
     names: tuple[str, ...]
     """Of locations."""
@@ -73,7 +73,7 @@ NOBODY = WorkerView(
 """What is to be seen of a worker that is dead."""
 
 
-def look(worker: Worker, capabilities: Iterable[Capability], log: Log) -> WorkerView:
+def look(worker: Worker, capabilities: Iterable[Capability], log: ScriptLog) -> WorkerView:
     """Take in a worker, between steps."""
     membership = worker.membership
     existing: dict[str, Counts] = {}
@@ -139,7 +139,7 @@ UnderWay: TypeAlias = tuple[WorkerId, WorkerId, Message]
 class Claims:
     """Checks states of a cluster. What was found to be safe once is remembered."""
 
-    _safe: set[tuple[str, frozenset[Pointstamp], tuple[Frontier, ...]]] = field(default_factory=set)
+    _safe: set[tuple[str, frozenset[Pointstamp], tuple[PortFrontier, ...]]] = field(default_factory=set)
     _implied: dict[tuple[str, frozenset[Pointstamp]], list[Antichain[Time]]] = field(default_factory=dict)
 
     def check(self, views: Mapping[WorkerId, WorkerView], under_way: list[UnderWay], settled: bool) -> None:

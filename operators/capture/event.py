@@ -30,13 +30,13 @@ class MessagesEvent:
     container: Container
 
 
-Event: TypeAlias = ProgressEvent | MessagesEvent
+CapturedEvent: TypeAlias = ProgressEvent | MessagesEvent
 
 
 class EventSink(Protocol):
     """Where `capture` puts events: an `EventLog`, an `EventWriter`."""
 
-    def push(self, event: Event) -> None:
+    def push(self, event: CapturedEvent) -> None:
         """Keep one more event."""
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class EventSink(Protocol):
 class EventCursor(Protocol):
     """One reader's place in a sequence of events."""
 
-    def next_event(self) -> Event | None:
+    def next_event(self) -> CapturedEvent | None:
         """The next event, or None if there is none now."""
 
     @property

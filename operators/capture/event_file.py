@@ -13,7 +13,7 @@ from pathlib import Path
 from framework.errors import ProtocolError
 from framework.wire import messages
 from framework.wire.framing import FrameReader, frame
-from operators.capture.event import Event, MessagesEvent, ProgressEvent
+from operators.capture.event import CapturedEvent, MessagesEvent, ProgressEvent
 from operators.errors import CaptureCorrupt, CaptureTruncated
 
 MARK = b"hailer capture 1\n"
@@ -33,7 +33,7 @@ class EventWriter:
         self._batches = 0
         self._open_times = 1
 
-    def push(self, event: Event) -> None:
+    def push(self, event: CapturedEvent) -> None:
         """Write one more event; the end of the stream closes the file."""
         match event:
             case MessagesEvent(time, container):
@@ -77,7 +77,7 @@ class FileCursor:
         self._path = path
         self._allow_truncated = allow_truncated
         self._frames = FrameReader()
-        self._events: deque[Event] = deque()
+        self._events: deque[CapturedEvent] = deque()
         self._events_read = 0
         self._batches = 0
         self._open_times = 1
@@ -90,7 +90,7 @@ class FileCursor:
                 raise CaptureTruncated(f"{path} ends within its first {len(MARK)} bytes")
             raise CaptureCorrupt(f"{path} is no capture: it does not begin with {MARK!r}")
 
-    def next_event(self) -> Event | None:
+    def next_event(self) -> CapturedEvent | None:
         """The next event, or None at the end."""
         while not self._events and not self.ended:
             self._read_on()
@@ -123,7 +123,7 @@ class FileCursor:
                 f"EventReader(path, allow_truncated=True)"
             )
 
-    def _decode(self, message: messages.Message) -> Event:
+    def _decode(self, message: messages.Message) -> CapturedEvent:
         match message:
             case messages.Data(0, time, container):
                 return MessagesEvent(time, container)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Lock
 
-from operators.capture.event import Event
+from operators.capture.event import CapturedEvent
 from operators.errors import EventsForgotten
 
 TRIM_EVENTS = 1024
@@ -22,11 +22,11 @@ class EventLog:
     def __init__(self, *, retain: bool = True) -> None:
         self._retain = retain
         self._lock = Lock()
-        self._events: list[Event] = []
+        self._events: list[CapturedEvent] = []
         self._forgotten = 0
         self._readers: list[LogReader] = []
 
-    def push(self, event: Event) -> None:
+    def push(self, event: CapturedEvent) -> None:
         """Keep one more event, and wake the readers."""
         with self._lock:
             self._events.append(event)
@@ -37,7 +37,7 @@ class EventLog:
     def close(self) -> None:
         """Nothing to do: the events say by themselves whether they are complete."""
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[CapturedEvent]:
         """The events that it holds."""
         with self._lock:
             return list(self._events)
@@ -54,7 +54,7 @@ class EventLog:
             self._readers.append(reader)
             return reader
 
-    def read_at(self, position: int) -> Event | None:
+    def read_at(self, position: int) -> CapturedEvent | None:
         """The event with this number, if it is there."""
         with self._lock:
             index = position - self._forgotten
@@ -87,7 +87,7 @@ class LogReader:
         self.position = 0
         self._log = log
 
-    def next_event(self) -> Event | None:
+    def next_event(self) -> CapturedEvent | None:
         """The next event, or None if there is none now."""
         event = self._log.read_at(self.position)
         if event is not None:

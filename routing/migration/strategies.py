@@ -24,7 +24,7 @@ from routing.errors import PlanInvalid
 from routing.migration.matching import maximum_matching
 from routing.migration.plan import Plan, Step, Transfer, check_sizes
 
-Lane = tuple[WorkerId, WorkerId]
+_Lane = tuple[WorkerId, WorkerId]
 """A sender and a receiver."""
 
 
@@ -86,7 +86,7 @@ def optimized(change: Reassignment, *, step_bytes_max: int | None = None) -> Pla
     splits steps further.
     """
     _check_bounds(step_bytes_max=step_bytes_max)
-    lanes: dict[Lane, deque[Transfer]] = {}
+    lanes: dict[_Lane, deque[Transfer]] = {}
     for transfer in change.transfers():
         lanes.setdefault((transfer.source, transfer.target), deque()).append(transfer)
     rounds = [
@@ -119,7 +119,7 @@ def _split(transfers: Iterable[Transfer], bins_max: int | None, step_bytes_max: 
         yield Step(tuple(step))
 
 
-def _matchings(lanes: Counter[Lane]) -> Iterator[list[Lane]]:
+def _matchings(lanes: Counter[_Lane]) -> Iterator[list[_Lane]]:
     """Split a bipartite multigraph of senders and receivers into as many matchings as its largest degree.
 
     Padded so that every vertex has the same degree, it has a perfect matching, and still one when that is taken away. A
@@ -144,7 +144,7 @@ def _matchings(lanes: Counter[Lane]) -> Iterator[list[Lane]]:
             yield taken
 
 
-def _padded(lanes: Counter[Lane]) -> Counter[Lane]:
+def _padded(lanes: Counter[_Lane]) -> Counter[_Lane]:
     """The same multigraph with lanes added until every sender and receiver has the largest degree.
 
     Padding never appears in a plan: where it doubles a true lane, the true one is used first; where there are fewer

@@ -14,6 +14,7 @@ from framework.wire.codec import decode_value, encode_value
 from routing.bins import BinId, Bins
 from routing.commands import (
     Bootstrap,
+    CompiledCommand,
     Compiler,
     Configuration,
     Control,
@@ -21,7 +22,6 @@ from routing.commands import (
     Map,
     Move,
     Noop,
-    Outcome,
     RefusedCommand,
     Retire,
 )
@@ -82,7 +82,7 @@ def streams(draw: st.DrawFn) -> Stream:
     return stream
 
 
-def apply(table: Sequence[WorkerId], outcomes: list[Outcome]) -> list[WorkerId]:
+def apply(table: Sequence[WorkerId], outcomes: list[CompiledCommand]) -> list[WorkerId]:
     result = list(table)
     for outcome in outcomes:
         if isinstance(outcome, Configuration):
@@ -91,9 +91,9 @@ def apply(table: Sequence[WorkerId], outcomes: list[Outcome]) -> list[WorkerId]:
     return result
 
 
-def decide(stream: Stream, compiler: Compiler, *, ahead: int, first: int = 0) -> list[Outcome]:
+def decide(stream: Stream, compiler: Compiler, *, ahead: int, first: int = 0) -> list[CompiledCommand]:
     """Compile each time, with messages that are up to `ahead` later having arrived before."""
-    table, outcomes = list(TABLE), list[Outcome]()
+    table, outcomes = list(TABLE), list[CompiledCommand]()
     waiting = list(stream)
     for time in range(first, LAST + 1):
         for due in [(at, record) for at, record in waiting if at <= time + ahead]:
@@ -188,7 +188,7 @@ def test_a_joiner_decides_as_the_others_do(stream: Stream, time: int, ahead: int
                 server.add(at, record)
             if where != "server":
                 joiner.add(at, record)
-    decided: list[Outcome] = []
+    decided: list[CompiledCommand] = []
     for at in range(time + 1):
         decided += server.compile(at, apply(table, decided), MEMBERS)
     joiner.restore(decode_value(encode_value(server.state())))

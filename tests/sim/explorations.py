@@ -25,9 +25,9 @@ from framework.membership.joiner import Joiner
 from framework.membership.members import WorkerId
 from framework.membership.messages import Linked, Ready, Want
 from framework.progress.order import Time, linear_key
-from framework.simulation.actor import Role, Script, Status
+from framework.simulation.actor import ActorStatus, Role, Script
 from framework.simulation.explore import Ends, Found, Scenario, explore
-from framework.simulation.views import Broken, Log
+from framework.simulation.views import Broken, ScriptLog
 from framework.worker.dataflow_state import WorkerDataflowState
 from framework.worker.worker import Worker
 from operators import Input
@@ -36,7 +36,7 @@ from operators import Input
 def feeds(epochs: int, *, records: int = 0, leaves: bool = False) -> Script:
     """A program that feeds `epochs`, with one record in each of the first `records` of them, and leaves or ends."""
 
-    def part(worker: Worker, log: Log) -> Iterator[None]:
+    def part(worker: Worker, log: ScriptLog) -> Iterator[None]:
         numbers = Input[int]("numbers")
 
         def keep(time: Time, number: int) -> None:
@@ -75,7 +75,7 @@ def judge(ends: Ends) -> str | None:
         for entry, count in view.log:
             assert isinstance(entry, tuple), entry
             (sent if entry[0] == "sent" else received)[entry[1:]] += count
-        if status is Status.HERE and view.joining:
+        if status is ActorStatus.HERE and view.joining:
             return f"worker {worker} still waits to join"
     if sent != received:
         return f"of {dict(sent)} sent, {dict(received)} was received"

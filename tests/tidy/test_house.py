@@ -46,6 +46,10 @@ def test_texts_name_only_what_exists(source: Source):
     _pass(names.dangling_paths(source))
 
 
+def test_no_two_types_have_one_name(source: Source):
+    _pass(names.names_of_two_things(source))
+
+
 def test_the_top_level_holds_only_what_belongs_there():
     _pass(files.strangers_at_the_top(ROOT))
 

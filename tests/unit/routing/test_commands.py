@@ -14,6 +14,7 @@ from routing.bins import BinId
 from routing.commands import (
     REFUSED_MAX,
     Bootstrap,
+    CompiledCommand,
     Compiler,
     CompilerState,
     Configuration,
@@ -24,7 +25,6 @@ from routing.commands import (
     Map,
     Move,
     Noop,
-    Outcome,
     RefusedCommand,
     Retire,
     Retirement,
@@ -60,7 +60,7 @@ def one_set(sequence: int, *instructions: Instruction) -> list[Control]:
     return [Control(sequence, len(instructions), instruction) for instruction in instructions]
 
 
-def decide(compiler: Compiler, time: int, *records: Any) -> list[Outcome]:
+def decide(compiler: Compiler, time: int, *records: Any) -> list[CompiledCommand]:
     for record in records:
         compiler.add(time, record)
     return compiler.compile(time, TABLE, MEMBERS)

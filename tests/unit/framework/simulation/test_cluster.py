@@ -13,7 +13,7 @@ from framework.dataflow.operator import OperatorLogic
 from framework.dataflow.pact import Exchange
 from framework.membership.members import WorkerId
 from framework.progress.order import Time
-from framework.simulation.cluster import Pace, Program, SimulatedCluster, SimulationStuck
+from framework.simulation.cluster import Pace, SimulatedCluster, SimulatedProgram, SimulationStuck
 from framework.simulation.network import Network, SimulatedTransport
 from framework.wire.messages import Data, Goodbye, Message, Progress
 from framework.worker.worker import Worker
@@ -22,7 +22,7 @@ from tests.unit.framework.dataflow.taps import Catch, Tap
 A, B = WorkerId(0), WorkerId(1)
 
 
-def counting(rows: int, caught: list[Catch]) -> Program:
+def counting(rows: int, caught: list[Catch]) -> SimulatedProgram:
     """Every worker sends so many rows, each at an epoch of its own."""
 
     def program(worker: Worker) -> Iterator[None]:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from framework.membership.members import WorkerId
 from framework.simulation.actor import Role
 from framework.simulation.explore import Ends, Scenario, explore
-from framework.simulation.views import Log
+from framework.simulation.views import ScriptLog
 from framework.worker.worker import Worker
 from operators import Input
 
 
-def feeds_one(worker: Worker, log: Log) -> Iterator[None]:
+def feeds_one(worker: Worker, log: ScriptLog) -> Iterator[None]:
     numbers = Input[int]("numbers")
 
     def keep(number: int) -> None:
@@ -27,13 +27,13 @@ def feeds_one(worker: Worker, log: Log) -> Iterator[None]:
     numbers.close()
 
 
-def holds_on(worker: Worker, log: Log) -> Iterator[None]:
+def holds_on(worker: Worker, log: ScriptLog) -> Iterator[None]:
     yield from feeds_one(worker, log)
     while True:
         yield
 
 
-def raises(worker: Worker, log: Log) -> Iterator[None]:
+def raises(worker: Worker, log: ScriptLog) -> Iterator[None]:
     program = feeds_one(worker, log)
     next(program)
     yield

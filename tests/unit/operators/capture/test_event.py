@@ -6,11 +6,11 @@ import pytest
 
 from framework.launch.execute import example
 from operators import EventLog, iterator_source
-from operators.capture.event import Event, MessagesEvent, ProgressEvent
+from operators.capture.event import CapturedEvent, MessagesEvent, ProgressEvent
 from tests.unit.operators.cluster import SEEDS, numbers, run
 
 
-def check(events: list[Event]) -> None:
+def check(events: list[CapturedEvent]) -> None:
     """No record at a time that the frontier has passed, and a frontier without times at the end."""
     frontier = {0}
     for event in events:

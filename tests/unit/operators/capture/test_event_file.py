@@ -9,11 +9,11 @@ import pytest
 from framework.errors import UnencodableRecord
 from framework.progress.order import Product
 from operators import EventReader, EventWriter
-from operators.capture.event import Event, MessagesEvent, ProgressEvent
+from operators.capture.event import CapturedEvent, MessagesEvent, ProgressEvent
 from operators.capture.event_file import MARK
 from operators.errors import CaptureCorrupt, CaptureTruncated
 
-EVENTS: list[Event] = [
+EVENTS: list[CapturedEvent] = [
     MessagesEvent(0, ["a", ("b", 1), None, {"c": [2.5]}]),
     ProgressEvent(((3, 1), (0, -1))),
     MessagesEvent(3, [b"x"]),
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def read(reader: EventReader) -> list[Event]:
+def read(reader: EventReader) -> list[CapturedEvent]:
     cursor = reader.open(lambda: None)
     events = []
     try:
@@ -47,7 +47,7 @@ def test_what_was_written_is_read(path: Path):
 
 
 def test_product_times(tmp_path: Path):
-    events: list[Event] = [MessagesEvent(Product(1, 2), [1]), ProgressEvent(((Product(0, 0), -1),))]
+    events: list[CapturedEvent] = [MessagesEvent(Product(1, 2), [1]), ProgressEvent(((Product(0, 0), -1),))]
     writer = EventWriter(tmp_path / "nested")
     for event in events:
         writer.push(event)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from operators import EventLog
-from operators.capture.event import Event, MessagesEvent
+from operators.capture.event import CapturedEvent, MessagesEvent
 from operators.capture.event_log import TRIM_EVENTS
 from operators.errors import EventsForgotten
 
-EVENTS: list[Event] = [MessagesEvent(time, [time]) for time in range(5)]
+EVENTS: list[CapturedEvent] = [MessagesEvent(time, [time]) for time in range(5)]
 
 
 def test_each_reader_reads_everything_from_the_start():

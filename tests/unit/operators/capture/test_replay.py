@@ -12,13 +12,13 @@ from framework.launch.execute import example, execute
 from framework.progress.order import Product
 from framework.simulation.cluster import SimulatedCluster
 from operators import EventLog, EventReader, EventWriter, Extracted, Probe, iterator_source, replay
-from operators.capture.event import Event, MessagesEvent, ProgressEvent
+from operators.capture.event import CapturedEvent, MessagesEvent, ProgressEvent
 from operators.capture.event_log import TRIM_EVENTS
 from operators.errors import CaptureCorrupt, CaptureTruncated
 from tests.unit.operators.cluster import SEEDS, all_numbers, merged, numbers, run
 
 
-def log_of(*events: Event) -> EventLog:
+def log_of(*events: CapturedEvent) -> EventLog:
     log = EventLog()
     for event in events:
         log.push(event)
@@ -116,7 +116,7 @@ def test_it_pauses_while_links_are_congested_and_goes_on_afterwards(seed: int):
         [ProgressEvent(((3, 1), (0, -1))), ProgressEvent(((2, 1), (3, -1)))],
     ],
 )
-def test_events_that_no_capture_writes(events: list[Event]):
+def test_events_that_no_capture_writes(events: list[CapturedEvent]):
     with pytest.raises(OperatorFailed) as caught:
         example(lambda scope: replay(scope, [log_of(*events)]).extract())
     assert isinstance(caught.value.__cause__, CaptureCorrupt)

@@ -14,7 +14,7 @@ from framework.errors import OperatorFailed
 from framework.launch.execute import example, execute
 from framework.progress.order import Product
 from operators import DISCARD, EventLog, Input, Probe, iterator_source, replay, to_stream, unordered_input
-from operators.capture.event import Event, MessagesEvent, ProgressEvent
+from operators.capture.event import CapturedEvent, MessagesEvent, ProgressEvent
 from operators.errors import FoldMisreturned, RecordNotPair, SharedInitial
 from routing.hashing import UnsupportedKey, stable_hash
 from tests.unit.operators.cluster import SEEDS, merged, run
@@ -230,7 +230,7 @@ def test_in_a_nested_scope_a_record_waits_only_for_what_is_earlier():
     def main(worker):
         with worker.dataflow() as scope, scope.iterative() as inner:
             replay(inner, [log]).state_machine(fold, initial=None).extract()
-        steps: list[tuple[Event, list[str]]] = [
+        steps: list[tuple[CapturedEvent, list[str]]] = [
             (MessagesEvent(Product(0, 4), [("k", "(0, 4)")]), []),
             (MessagesEvent(Product(1, 0), [("k", "(1, 0)")]), []),
             (ProgressEvent(((Product(0, 3), 1), (Product(1, 0), 1), (Product(0, 0), -1))), ["(1, 0)"]),
