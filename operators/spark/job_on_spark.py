@@ -24,8 +24,8 @@ from operators.broker.endpoint import find_endpoint
 from operators.broker.errors import JobLost, RequestRefused
 from operators.control.job_control import JobControl
 from operators.control.job_messages import Outcome
+from operators.control.job_program import JobProgram
 from operators.control.job_service import JobService
-from operators.control.run_job import JobProgram
 from operators.job.job import Job
 from operators.spark.launch.launcher import SparkLauncher
 from operators.spark.launch.task import Program

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from operators.control.run_job import JobProgram
+from operators.control.job_program import JobProgram
 from operators.job.job_file import load_job
 from operators.spark import JobOnSpark
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from framework.launch.supervisor import ProcessesFailed
 from operators import Flow, Job
 from operators.control.errors import ChangeFailed
-from operators.control.run_job import JobProgram
+from operators.control.job_program import JobProgram
 from operators.job.job_file import load_job
 from operators.spark import JobOnSpark
 from operators.spark.launch.session import SparkOptions, open_session
