@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Generic
 
-from framework.net.rationed_log import RationedLog
+from framework.net.rate_limited_log import RateLimitedLog
 from framework.net.waker import Waker
 from framework.wire.handshake import NONCE_BYTES, Accepted, P, Rejected, ServerHandshake
 
@@ -26,7 +26,7 @@ HANDSHAKE_TIMEOUT_S = 5.0
 STRANGERS_MAX = 64
 READ_BYTES = 1024
 ACCEPT_PAUSE_S = 0.2
-"""How long the acceptor lets the listener rest when the process has no file descriptor left."""
+"""How long the acceptor pauses when the process has no file descriptor left."""
 
 _log = logging.getLogger("hailer.net")
 
@@ -66,7 +66,7 @@ class Acceptor(Generic[P]):
         self._waker = Waker(self._selector)
         self._strangers: dict[socket.socket, _Stranger[P]] = {}
         self._resume_s: float | None = None
-        self._ration = RationedLog(_log)
+        self._warnings = RateLimitedLog(_log)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="hailer-acceptor", daemon=True)
 
@@ -100,7 +100,7 @@ class Acceptor(Generic[P]):
             self._expire(time.monotonic())
 
     def _sleep_s(self, now_s: float) -> float | None:
-        # Strangers are kept in the order of their coming, which is that of their deadlines.
+        # Strangers are in order of arrival, which is that of their deadlines.
         due = [stranger.deadline_s for stranger in islice(self._strangers.values(), 1)]
         if self._resume_s is not None:
             due.append(self._resume_s)
@@ -115,7 +115,7 @@ class Acceptor(Generic[P]):
             except ConnectionError:
                 continue
             except OSError as error:
-                self._ration.warn(f"connections have to wait: {error.strerror}", now_s)
+                self._warnings.warn(f"connections have to wait: {error.strerror}", now_s)
                 self._selector.unregister(self._listener)
                 self._resume_s = now_s + ACCEPT_PAUSE_S
                 return
@@ -168,4 +168,4 @@ class Acceptor(Generic[P]):
         self._forget(stranger)
         stranger.connection.close()
         self.rejections.append(f"{stranger.address}: {reason}")
-        self._ration.warn(f"a connection from {stranger.address} is cut off: {reason}", time.monotonic())
+        self._warnings.warn(f"a connection from {stranger.address} is cut off: {reason}", time.monotonic())

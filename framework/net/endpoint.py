@@ -22,7 +22,7 @@ from framework.wire.messages import Data, Message, Progress, encode, encode_data
 from framework.worker.transport import Traffic
 
 CLOSE_LINGER_S = 0.5
-"""How long `close` waits for peers that have not said their last word, so that they hear ours."""
+"""How long `close` waits for peers whose `Goodbye` or `Abort` has not come, so that they receive ours."""
 
 
 class Endpoint:
@@ -43,11 +43,11 @@ class Endpoint:
         self._parting: list[TcpLink] = []
         self._parted: set[WorkerId] = set()
         self._early: dict[WorkerId, list[Body]] = {}
-        """For a peer that is through its handshake, and whose link the acceptor has yet to hand in."""
+        """What was sent to a peer that has passed its handshake, and whose link the acceptor has yet to hand in."""
         self.connect: Callable[[WorkerId, Address], None] | None = None
-        """How a joiner makes a link."""
+        """How a joiner opens a link."""
         self.on_parted: Callable[[WorkerId], None] = lambda peer: None
-        """Called with a peer that a link leads to no more, and that may come again."""
+        """Called with a peer whose link has been ended, and that may connect again."""
 
     @property
     def peers(self) -> frozenset[WorkerId]:
@@ -106,7 +106,7 @@ class Endpoint:
                 parting.close()
 
     def congested(self) -> bool:
-        """Whether so much waits for a slow peer that sources should pause."""
+        """Back-pressure: whether a peer is so far behind that sources should pause."""
         return any(link.congested() for link in self._tcp.values()) or any(
             link.congested() for link in self._threads.values()
         )
@@ -140,7 +140,7 @@ class Endpoint:
                 self.connect(peer, address)
 
     def part_with(self, peer: WorkerId) -> None:
-        """End the link to a peer, after what is queued for it. What it still says is not heard."""
+        """End the link to a peer, after what is queued for it. What it still sends is discarded."""
         self._take_adopted()
         self._parted.add(peer)
         self._early.pop(peer, None)
@@ -220,7 +220,7 @@ class Endpoint:
             connection.close()
 
     def _linger(self) -> None:
-        """Closing a socket that has unread data resets it, and the peer may lose what we said last: an abort, say."""
+        """Closing a socket that has unread data resets it, and the peer may lose what was sent last: an `Abort`."""
         for link in self._tcp.values():
             if link.lingering:
                 link.finish()

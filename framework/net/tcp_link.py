@@ -1,7 +1,7 @@
 """A link to a worker of another process: frames over one non-blocking TCP connection.
 
 Only the worker that owns the link touches it. Reading is bounded per call, so that no peer can keep a worker from its
-work; writing never waits. A connection that ends before the peer's last word (`Goodbye` or `Abort`) yields `Lost`.
+work; writing never waits. A connection that ends before the peer's `Goodbye` or `Abort` yields `Lost`.
 Large bodies do not pass through it where both ends map the same memory: see `framework.net.shm.channel`.
 """
 
@@ -142,11 +142,11 @@ class TcpLink:
 
     @property
     def lingering(self) -> bool:
-        """Whether closing now could cut off our own words: the peer may still be speaking."""
+        """Whether closing now could lose what was sent: if the peer still sends, unread data resets the connection."""
         return self._open and self._spoken and not self._finished
 
     def finish(self) -> None:
-        """Say to the kernel that nothing more will be written. What arrives from now on is discarded by `read`."""
+        """Half-close: nothing more will be written. `read` discards what arrives from now on."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
@@ -185,7 +185,7 @@ class TcpLink:
         self.close()
 
     def _advance(self, sent: int) -> None:
-        """Forget what has been written."""
+        """Drop what has been written from the queue."""
         self._spoken = True
         self._outbound_bytes -= sent
         while sent:

@@ -1,7 +1,7 @@
 """A link between two workers of one process: messages are handed over as they are, without encoding.
 
-Each direction is a `Lane` with one writer and one reader. Its two counters are each written by one side only, so
-that their difference needs no lock.
+Each direction is a `Lane`: a queue with a single producer and a single consumer. Each of its two counters is written by
+one side only, so that their difference needs no lock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from framework.wire.messages import Abort, Data, Goodbye, Lost, Message
 
 LANE_RECORDS_MAX = 65_536
 TAKE_RECORDS_MAX = 65_536
-"""How much one `receive` takes from a lane."""
+"""The most that one `receive` takes from a lane."""
 
 
 class Lane:

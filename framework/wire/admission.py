@@ -48,7 +48,7 @@ class Admission:
         return None
 
     def release(self, source: WorkerId, target: WorkerId) -> None:
-        """The link is no more: `source` may come again."""
+        """The link has ended: `source` may connect again."""
         self.linked.discard((source, target))
 
 

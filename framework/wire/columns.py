@@ -10,19 +10,19 @@ from framework.wire.codec import Buffer
 from framework.wire.container import COLUMNS, Kind, register_kind
 
 SMALL_ROWS = 8192
-"""Each batch costs an operator some tens of microseconds, whatever its size: that of so many rows, about."""
+"""A batch costs an operator some tens of microseconds, about as much as these rows; smaller ones are joined."""
 
 SMALL_ROW_BYTES = 32
-"""A row counts as several of so many bytes: to join long ones is a copy of what does not stay in the cache."""
+"""A longer row counts as several of this size: joining long rows copies more than caches hold."""
 
 ROW_BYTES = 64
-"""What a record of rows takes in memory, at least."""
+"""The least that a record of a rows container takes in memory."""
 
 ALIGNMENT = 8
-"""Numbers are read where they are, by code that was compiled for numbers at such addresses."""
+"""Compiled code reads numbers in place, and expects them to be aligned."""
 
 PADDING = 8
-"""Arrow writes the buffers of a batch one behind the other, each brought to a multiple of so many bytes."""
+"""Arrow writes the buffers of a batch one behind the other, each padded to a multiple of this."""
 
 
 _OPTIONS = pa.ipc.IpcWriteOptions()
@@ -30,7 +30,7 @@ _OPTIONS = pa.ipc.IpcWriteOptions()
 
 
 class _Pieces:
-    """What Arrow takes for a file to write to. It keeps the pieces: the large ones are a batch's own memory."""
+    """A file for Arrow to write to. It keeps the pieces uncopied: the large ones are a batch's own buffers."""
 
     closed = False
 

@@ -31,7 +31,7 @@ class Reservation(Protocol):
 
     Write the container's buffers to `memory`, one behind the other, as on the wire, and hand the reservation over when
     the container is sent. From then on the memory is the receiver's, and nobody here may look at it. A reservation that
-    is not handed over is released when nothing refers to its memory any more.
+    is not handed over is released once nothing refers to its memory.
     """
 
     @property
@@ -56,9 +56,9 @@ class Kind:
     size: Callable[[Any], int]
     """How much work there is in a container, beside that for any container."""
     small: int
-    """One of a lesser size is joined with the next before an operator takes it; 0: never."""
+    """Containers of a smaller size are joined before an operator takes them; 0: never."""
     weight: Callable[[Any], int]
-    """How much of the memory that rows would take it takes, in rows."""
+    """Its memory, as the number of rows that would take as much."""
     allocate: Callable[[int], memoryview]
     """Memory that bytes of containers are read into."""
 

@@ -35,8 +35,8 @@ def frame(body: bytes, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> bytes:
 class FrameReader:
     """Bytes in as they come, bodies out as they are complete.
 
-    Whole frames are slices of what was fed, without a copy. A frame that is not yet complete is gathered; a long one in
-    memory of its own, which `room` offers to be written to directly.
+    Whole frames are slices of what was fed, without a copy. A frame that is not complete yet is buffered; a long one in
+    memory of its own, whose rest, `room`, is to be read into directly.
     """
 
     __slots__ = ("_allocate", "_frame_bytes_max", "_long", "_missing", "_partial")
@@ -48,7 +48,7 @@ class FrameReader:
         self._allocate = allocate
         self._partial = bytearray()
         self._long = memoryview(b"")
-        """The body of a long frame, of which so much is `_missing`."""
+        """The body of a long frame, of which `_missing` bytes are still to come."""
         self._missing = 0
 
     @property
@@ -62,7 +62,7 @@ class FrameReader:
         return self._long[-self._missing :] if self._missing else self._long[:0]
 
     def wrote(self, count: int) -> list[Buffer]:
-        """So many bytes were written to `room`; the bodies that this completes."""
+        """`count` bytes were written to `room`; the bodies that this completes."""
         self._missing -= count
         if self._missing:
             return []

@@ -3,7 +3,7 @@
 Between processes of one machine a large body need not pass through a socket. The sender has a segment of memory that
 both map; it writes the body into a free block there, and a frame in the body's place refers to the block. So frames
 keep their order, and what there is no free block for is sent as it is. The receiver reads the body in place, and
-returns the block when nothing refers to it any more.
+returns the block once nothing refers to it.
 
 These messages are between the two ends of a link; no worker hears of them. Each end has a segment of its own, and which
 blocks of it are free is its allocator's to know (`framework.net.shm.allocator`).
@@ -50,8 +50,8 @@ class BodyRef:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """How many bytes of bodies in the receiver's segment the sender of this has read, in all, and the starts of those
-    that it refers to no more."""
+    """How many bytes of bodies in the receiver's segment the sender of this has read in all, and the starts of those
+    that it has released since the last report."""
 
     read_bytes: int
     starts: tuple[int, ...]

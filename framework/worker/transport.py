@@ -62,7 +62,7 @@ class Transport(Protocol):
         """Establish links to peers that have none. For a joiner, which has nothing else to do: blocks, or raises."""
 
     def part_with(self, peer: WorkerId) -> None:
-        """End the link to a peer, after what is queued for it. What it still says is not heard."""
+        """End the link to a peer, after what is queued for it. What it still sends is discarded."""
 
     def close(self) -> None:
         """Release the links. What was not flushed is lost."""

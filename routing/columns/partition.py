@@ -41,7 +41,7 @@ REGION_ROWS_MIN = 4096
 """With fewer rows a region does not pay: its lookups are too sparse to hit the same cache lines."""
 
 REGIONS_MAX = 16
-"""More regions of a part save no more cache misses."""
+"""Beyond this, further regions of a part save no cache misses."""
 
 REGIONS_IN_ALL_MAX = 128
 """The more write streams a scatter has, the slower it is."""

@@ -35,7 +35,7 @@ execute_from_args(main)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lends memory")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has anonymous files")
 def test_large_batches_go_from_process_to_process_through_memory(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")

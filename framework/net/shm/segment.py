@@ -15,11 +15,12 @@ import os
 import secrets
 import weakref
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from framework.errors import ProtocolError
 from framework.net.shm.allocator import BlockAllocator
+from framework.net.shm.reservation import BEFORE_BYTES, BEHIND_BYTES, ShmReservation
 from framework.wire.body import Body
 from framework.wire.codec import Buffer
 from framework.wire.container import Reservation
@@ -34,51 +35,7 @@ SEGMENT_BYTES = 2 * UNREAD_BYTES_MAX
 """More than may be unread, for the reader may keep what it has read. Pages are allocated as they are first used."""
 
 UNREPORTED_BYTES_MAX, UNREPORTED_BLOCKS_MAX = 1024 * 1024, 16
-"""How many bytes are read, or blocks released, before a report is sent on its own account; others go with what is sent
-anyway."""
-
-BEFORE_BYTES, BEHIND_BYTES = 4096, 64
-"""What a reserved block has before and behind its memory: for what a body has beside its large pieces."""
-
-
-class ShmReservation:
-    """A block of an outbound segment, for one body whose large pieces are written to `memory`."""
-
-    __slots__ = ("_address", "_end", "memory", "segment", "start")
-
-    def __init__(self, segment: OutboundSegment, start: int, block: memoryview, address: int) -> None:
-        self.segment: OutboundSegment | None = segment
-        """None once the block has been given to the other end."""
-        self.start = start
-        """Where the block is in the segment."""
-        self.memory = block[BEFORE_BYTES:-BEHIND_BYTES]
-        self._end = start + len(block)
-        self._address = address
-        """Where the segment is mapped."""
-
-    def offsets(self, body: Body) -> list[int | None]:
-        """For each piece of a body, where in the segment it is, if it is one of Arrow's buffers and in this block."""
-        import pyarrow as pa
-
-        return [
-            offset
-            if isinstance(piece, pa.Buffer) and self.start <= (offset := piece.address - self._address) < self._end
-            else None
-            for piece in body
-        ]
-
-    def start_of(self, body: Body, size: int, offsets: Sequence[int | None]) -> int | None:
-        """Where a body starts in the segment whose pieces have these offsets, if they agree and it fits into the block:
-        then its other pieces can be written between them."""
-        starts, before = set[int](), 0
-        for piece, offset in zip(body, offsets, strict=True):
-            if offset is not None:
-                starts.add(offset - before)
-            before += len(piece)
-        if len(starts) != 1:
-            return None
-        [start] = starts
-        return start if self.start <= start and start + size <= self._end else None
+"""How many bytes are read, or blocks released, before a report is a reason to write to the socket."""
 
 
 class OutboundSegment:
@@ -99,7 +56,7 @@ class OutboundSegment:
         self._reserved: dict[int, weakref.ref[Any]] = {}
         """Reserved blocks that were not given to the other end, by their starts."""
         self._abandoned: deque[int] = deque()
-        """Those of them that nothing refers to any more. Another thread may drop the last reference."""
+        """Those of them that nothing refers to. Another thread may drop the last reference."""
         self._written_bytes = 0
         self._read_bytes = 0
         self.offer = Offer(os.getpid(), descriptor, SEGMENT_BYTES, token)
@@ -119,7 +76,7 @@ class OutboundSegment:
         return self._written_bytes - self._read_bytes
 
     def close_descriptor(self) -> None:
-        """The other end has mapped it, and needs the descriptor no more."""
+        """The other end has mapped it and no longer needs the descriptor."""
         os.close(self._descriptor)
         self._descriptor = -1
 
@@ -173,7 +130,7 @@ class OutboundSegment:
         return self._allocator.allocate(size)
 
     def take_back(self, returned: Returned) -> None:
-        """The other end has read so far, and needs these blocks no more."""
+        """The other end has read so far and has released these blocks."""
         if not self._read_bytes <= returned.read_bytes <= self._written_bytes:
             raise ProtocolError(f"{returned.read_bytes} bytes were read of {self._written_bytes} that were written")
         self._read_bytes = returned.read_bytes
@@ -223,7 +180,7 @@ class InboundSegment:
         return InboundSegment(memory) if memory[:TOKEN_BYTES] == offer.token else None
 
     def view(self, reference: BodyRef) -> memoryview:
-        """The body that is referred to. Its block is returned when nothing refers to it any more."""
+        """The body that is referred to. Its block is returned once nothing refers to it."""
         import numpy as np
 
         start, size = reference.start, reference.size

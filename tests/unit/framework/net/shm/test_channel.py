@@ -19,6 +19,7 @@ from framework.net.endpoint import Endpoint
 from framework.net.shm import segment
 from framework.net.shm.allocator import BlockAllocator
 from framework.net.shm.channel import SHARED_BYTES_MIN, ShmChannel
+from framework.net.shm.reservation import BEFORE_BYTES
 from framework.net.shm.segment import InboundSegment, OutboundSegment
 from framework.net.tcp_link import OUTBOUND_BYTES_MAX
 from framework.wire import shm_messages
@@ -314,7 +315,7 @@ def test_a_body_with_more_before_its_pieces_than_a_reservation_has_is_copied(lin
     inbound = accepted(endpoint, far)
     before, first_reservation = reserved(endpoint, np.arange(30_000))
     wide, reservation = reserved(endpoint, *(np.arange(1_000) + number for number in range(100)))
-    assert len(wide.schema.serialize()) > segment.BEFORE_BYTES
+    assert len(wide.schema.serialize()) > BEFORE_BYTES
     send(endpoint, wide, reservation=reservation)
     send(endpoint, before, reservation=first_reservation)
     first, second = far.hear(2)
@@ -413,7 +414,7 @@ def test_what_the_other_end_writes_is_read_in_place_and_returned(link: tuple[End
         Returned(0, ()),
     ],
 )
-def test_talk_of_memory_that_nobody_lends_ends_the_link(link: tuple[Endpoint, Far], nonsense: ShmMessage) -> None:
+def test_talk_of_memory_that_was_not_offered_ends_the_link(link: tuple[Endpoint, Far], nonsense: ShmMessage) -> None:
     endpoint, far = link
     far.say(nonsense)
     [lost] = receive(endpoint, 1)
@@ -436,7 +437,7 @@ def test_a_body_outside_of_the_memory_ends_the_link(link: tuple[Endpoint, Far], 
 @pytest.mark.parametrize(
     "nonsense", [Returned(10**9, ()), Returned(0, (64,)), Answer(True)], ids=["too much", "not in use", "twice"]
 )
-def test_nonsense_about_what_this_end_lends_ends_the_link(link: tuple[Endpoint, Far], nonsense: ShmMessage) -> None:
+def test_nonsense_about_what_this_end_wrote_ends_the_link(link: tuple[Endpoint, Far], nonsense: ShmMessage) -> None:
     endpoint, far = link
     accepted(endpoint, far)
     far.say(nonsense)

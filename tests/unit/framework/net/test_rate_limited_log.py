@@ -6,13 +6,13 @@ import logging
 
 import pytest
 
-from framework.net.rationed_log import RationedLog
+from framework.net.rate_limited_log import RateLimitedLog
 
 
 def test_a_burst_then_one_per_interval(caplog: pytest.LogCaptureFixture) -> None:
-    ration = RationedLog(logging.getLogger("hailer.net"), burst=2, interval_s=10)
+    log = RateLimitedLog(logging.getLogger("hailer.net"), burst=2, interval_s=10)
     for second in (100.0, 100.0, 100.0, 101.0, 111.0, 111.5, 400.0, 400.0, 400.0):
-        ration.warn(f"at {second}", second)
+        log.warn(f"at {second}", second)
     assert [record.getMessage() for record in caplog.records] == [
         "at 100.0",
         "at 100.0",

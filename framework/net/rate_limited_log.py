@@ -1,12 +1,12 @@
-"""Warnings about strangers, rationed: a flood of connections must not become a flood of lines."""
+"""Rate-limited warnings: a flood of connections must not become a flood of lines."""
 
 from __future__ import annotations
 
 import logging
 
 
-class RationedLog:
-    """Passes a burst of lines, then one per interval, and says how many it left out."""
+class RateLimitedLog:
+    """A token bucket: passes a burst of lines, then one per interval, and says how many it left out."""
 
     __slots__ = ("_burst", "_interval_s", "_left_out", "_log", "_refilled_s", "_tokens")
 
@@ -19,7 +19,7 @@ class RationedLog:
         self._left_out = 0
 
     def warn(self, line: str, now_s: float) -> None:
-        """Log `line`, if the ration allows it now."""
+        """Log `line`, if there is a token for it."""
         self._tokens = min(self._burst, self._tokens + (now_s - self._refilled_s) / self._interval_s)
         self._refilled_s = now_s
         if self._tokens < 1:
