@@ -36,7 +36,7 @@ class StreamsDiffer(UserError):
 
 
 class EventsForgotten(UserError):
-    """A reader came to an event log that has already let go of its beginning."""
+    """A reader came to an event log that has already dropped its beginning."""
 
 
 class CaptureCorrupt(WorldError):
@@ -44,7 +44,7 @@ class CaptureCorrupt(WorldError):
 
 
 class CaptureTruncated(WorldError):
-    """A captured stream ends before it is complete: whoever wrote it crashed, or is still writing."""
+    """A captured stream ends before it is complete: its writer has crashed, or is still writing."""
 
 
 class NotJoined(UserError):

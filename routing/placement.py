@@ -152,7 +152,7 @@ class ByHash:
         """Run `logic` on the records of `streams`."""
         founders = streams[0][0].scope.worker.founders
         combined = [
-            _combined(outlet, keying.combine, name) if keying.combine and len(founders) > 1 else outlet
+            _combine(outlet, keying.combine, name) if keying.combine and len(founders) > 1 else outlet
             for outlet, keying in streams
         ]
         builder = streams[0][0].scope.operator(name)
@@ -236,7 +236,7 @@ class _StatePorts:
         return _StatePorts(builder, data_in, state_in, results_out, results, acks_out, acks)
 
 
-def _combined(outlet: Outlet, combine: Combine, name: str) -> Outlet:
+def _combine(outlet: Outlet, combine: Combine, name: str) -> Outlet:
     """A stream's containers, each combined; in an operator of its own, since progress counts what that sends."""
     builder = outlet.scope.operator(f"{name}: combine")
     input = builder.input(outlet, Pipeline())

@@ -130,7 +130,7 @@ class RoutingTable:
                 if self.owners[bin_id] == self.worker != target
             ]
             installations.append(Installation(configuration.time, configuration.sequence, ships))
-            self.owners = self._made(1).owners
+            self.owners = self._table_after(1).owners
             self.since = configuration.time
             del self._pending[0], self._times[0], self._tables[0]
         return installations
@@ -172,9 +172,9 @@ class RoutingTable:
     def _table_at(self, time: int) -> _Table:
         assert self.ready, f"worker {self.worker} routes before it knows the owners"
         assert time >= self.since, f"a record at {time} after the table of {self.since} was installed"
-        return self._made(bisect_right(self._times, time))
+        return self._table_after(bisect_right(self._times, time))
 
-    def _made(self, index: int) -> _Table:
+    def _table_after(self, index: int) -> _Table:
         """The table after `index` pending configurations: one copy of the nearest table before it, updated."""
         found = self._tables[index]
         if found is not None:

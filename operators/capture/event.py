@@ -1,8 +1,8 @@
-"""A stream as a sequence of events, and who keeps them.
+"""A stream as a sequence of events, and the seams to what keeps them.
 
 A captured stream starts with the least time as its frontier. Each `ProgressEvent` says how the frontier changed, each
-`MessagesEvent` what came at a time; a frontier without times is the end. Whoever applies the events in their order
-never sees a record at a time that the frontier has passed.
+`MessagesEvent` what came at a time; a frontier without times is the end. A reader that applies the events in
+their order never sees a record at a time that the frontier has passed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EventSink(Protocol):
 
 
 class EventCursor(Protocol):
-    """One reader's place in a sequence of events."""
+    """One reader's position in a sequence of events."""
 
     def next_event(self) -> CapturedEvent | None:
         """The next event, or None if there is none now."""
@@ -61,4 +61,4 @@ class EventSource(Protocol):
     """Where `replay` takes events from: an `EventLog`, an `EventReader`."""
 
     def open(self, wake: Callable[[], None]) -> EventCursor:
-        """Start reading; `wake` is called, in whatever thread, when there is more after there was none."""
+        """Start reading; `wake` is called, from any thread, when there is more after there was none."""

@@ -1,4 +1,4 @@
-"""Events in a file: a mark, and then frames as they would go to another worker. No pickle.
+"""Events in a file: a magic number, and then frames as they would go to another worker. No pickle.
 
 The file of a run that crashed ends early, in the middle of a frame or between two. The reader finds out either way,
 because a complete capture ends with an empty frontier.
@@ -71,7 +71,7 @@ class EventReader:
 
 
 class FileCursor:
-    """One reader's place in a file of events."""
+    """One reader's position in a file of events."""
 
     def __init__(self, path: Path, allow_truncated: bool) -> None:
         self._path = path
@@ -119,7 +119,7 @@ class FileCursor:
         if (self._open_times or self._frames.pending_bytes) and not self._allow_truncated:
             raise CaptureTruncated(
                 f"{self._path} ends after {self._events_read} events and {self._frames.pending_bytes} bytes, before "
-                f"the stream does: whoever wrote it crashed, or is still writing; to read as far as it goes, use "
+                f"the stream does: its writer has crashed, or is still writing; to read as far as it goes, use "
                 f"EventReader(path, allow_truncated=True)"
             )
 

@@ -1,4 +1,4 @@
-"""Events in memory: written by one dataflow, read by others, be it in other threads and while it is written."""
+"""Events in memory: written by one dataflow, read by others, also in other threads and while it is written."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from operators.capture.event import CapturedEvent
 from operators.errors import EventsForgotten
 
 TRIM_EVENTS = 1024
-"""Events that all readers have passed are let go of in runs of this length."""
+"""Events that all readers have passed are dropped in runs of this length."""
 
 
 class EventLog:
     """The events of one captured stream on one worker.
 
-    It keeps all events, so that any number of readers can come at any time. With `retain=False` it lets go of what all
-    readers so far have passed, as an endless stream needs; the readers must then come before that.
+    It keeps all events, so that readers can be opened at any time. With `retain=False` it drops what all readers so far
+    have passed, as an endless stream needs; all readers must then be opened before that.
     """
 
     def __init__(self, *, retain: bool = True) -> None:
@@ -47,7 +47,7 @@ class EventLog:
         with self._lock:
             if self._forgotten:
                 raise EventsForgotten(
-                    f"this event log has let go of its first {self._forgotten} events, which others read; open all "
+                    f"this event log has dropped its first {self._forgotten} events, which others read; open all "
                     f"readers before the stream flows, or keep everything with retain=True"
                 )
             reader = LogReader(self, wake)
@@ -61,7 +61,7 @@ class EventLog:
             return self._events[index] if index < len(self._events) else None
 
     def trim(self) -> None:
-        """Let go of what all readers have passed."""
+        """Drop the events that all readers have passed."""
         with self._lock:
             if self._retain or not self._readers:
                 return
@@ -78,7 +78,7 @@ class EventLog:
 
 
 class LogReader:
-    """One reader's place in an event log."""
+    """One reader's position in an event log."""
 
     ended = False
 

@@ -45,7 +45,7 @@ def exchange_by(stream: Stream[T], key: Callable[[T], Any], *, name: str = "exch
 
 
 def deal(stream: Stream[T], *, name: str = "deal") -> Stream[T]:
-    """Deal records out to all workers, in equal slices, whatever they are; also to those that join later.
+    """Spread records over all workers, in equal slices of each container; also over those that join later.
 
     >>> from framework.launch.execute import example
     >>> from operators.input.to_stream import to_stream

@@ -27,7 +27,7 @@ class Probe:
         self._waiting: list[Callable[[], None]] = []
 
     def watch(self, frontier: MutableAntichain) -> None:
-        """Watch one more place."""
+        """Watch one more stream."""
         self._frontiers.append(frontier)
 
     def less_than(self, time: Time) -> bool:
@@ -39,7 +39,7 @@ class Probe:
         return any(frontier.less_equal(time) for frontier in self._watched())
 
     def done(self) -> bool:
-        """Whether nothing can come any more."""
+        """Whether nothing more can come."""
         return not any(frontier.frontier() for frontier in self._watched())
 
     def frontier(self) -> tuple[Time, ...]:
@@ -51,7 +51,7 @@ class Probe:
         self._waiting.append(callback)
 
     def moved(self) -> None:
-        """Let those who wait look again."""
+        """Call those who wait for a move."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for callback in waiting:

@@ -16,7 +16,7 @@ SourceConstructor = Callable[[Capability, Activator], SourceLogic]
 
 
 def source(scope: Scope, constructor: SourceConstructor, *, name: str = "source") -> Stream[Any]:
-    """Send whatever the logic decides to, whenever it is activated.
+    """Send what the logic decides to, whenever it is activated.
 
     >>> from framework.launch.execute import example
     >>> def countdown(capability, activator):

@@ -1,4 +1,4 @@
-"""Send control commands from outside the dataflow."""
+"""The control stream's input: sends commands from outside the dataflow."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ControlInput:
         return self.send(Bootstrap(self._worker.id if server is None else WorkerId(server), WorkerId(joiner)))
 
     def retire(self, worker: int) -> int:
-        """Let a worker that owns no bin any more never own one again, so that it can leave; alone at its epoch."""
+        """Let a worker that no longer owns a bin never own one again, so that it can leave; alone at its epoch."""
         return self.send(Retire(WorkerId(worker)))
 
     @property
@@ -69,7 +69,7 @@ class ControlInput:
         return self._input.time
 
     def advance_to(self, epoch: int) -> None:
-        """Promise to send nothing before `epoch` any more."""
+        """Promise not to send before `epoch` again."""
         self._input.advance_to(epoch)
 
     def flush(self) -> None:
@@ -77,5 +77,5 @@ class ControlInput:
         self._input.flush()
 
     def close(self) -> None:
-        """Promise to send nothing any more."""
+        """Promise to send nothing more."""
         self._input.close()

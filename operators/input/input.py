@@ -32,8 +32,8 @@ class Input(Generic[T]):
     >>> result.by_time()
     {0: ['to be'], 1: ['or not']}
 
-    What is faster than the dataflow slows down: once enough has been sent, `send` steps the worker, and while a peer is
-    behind it waits for it. When the program ends, the input is closed. On a worker that joins a running job it begins
+    There is back-pressure: once enough has been sent, `send` steps the worker, and while a peer is behind it waits for
+    it. When the program ends, the input is closed. On a worker that joins a running job it begins
     where that of the worker that let it in is, or closed if that one is.
     """
 
@@ -95,7 +95,7 @@ class Input(Generic[T]):
         self._push(container)
 
     def advance_to(self, epoch: int) -> None:
-        """Promise to send nothing before `epoch` any more."""
+        """Promise not to send before `epoch` again."""
         capability = self._open()
         Domain().check_time(epoch)
         if not capability.time <= epoch:  # type: ignore[operator]
@@ -113,7 +113,7 @@ class Input(Generic[T]):
             self._push(rows)
 
     def close(self) -> None:
-        """Promise to send nothing any more."""
+        """Promise to send nothing more."""
         if self._capability is not None:
             self.flush()
             self._capability.drop()

@@ -60,17 +60,17 @@ class BinnedLogic:
             by_bin.setdefault(bin_of(key(row)), []).append(row)
         outputs: list[Any] = []
         for bin_id, some in by_bin.items():
-            outputs += self._checked(self._consume(port, time, some, self.bin_state.bin_at(bin_id, time)))
+            outputs += self._check(self._consume(port, time, some, self.bin_state.bin_at(bin_id, time)))
         return outputs
 
     def on_due(self, time: int) -> list[Any]:
         """Give each bin its items that are due."""
         outputs: list[Any] = []
         for bin_id, items in self.timers.pop_due(time):
-            outputs += self._checked(self._on_due(time, items, self.bin_state.bin_at(bin_id, time)))
+            outputs += self._check(self._on_due(time, items, self.bin_state.bin_at(bin_id, time)))
         return outputs
 
-    def _checked(self, outputs: Any) -> list[Any]:
+    def _check(self, outputs: Any) -> list[Any]:
         if not isinstance(outputs, list):
             raise FoldMisreturned(
                 f"operator {self._name!r} expects its function to return a list of outputs, and it returned "

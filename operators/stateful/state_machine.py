@@ -95,7 +95,7 @@ class _Early:
             waiting[1].append(container)
 
     def due(self) -> Iterator[tuple[Capability, list[Any]]]:
-        """Take out what nothing earlier can precede any more, earliest first."""
+        """Take out what nothing earlier can still precede, earliest first."""
         order, precedes = self._order, self._frontier.less_than
         later: list[tuple[tuple[int, ...], Time]] = []
         while order:
@@ -110,7 +110,7 @@ class _Early:
             heappush(order, entry)
 
     def clear(self) -> None:
-        """Give everything up."""
+        """Drop everything."""
         for capability, _ in self._waiting.values():
             capability.drop()
         self._waiting.clear()

@@ -87,8 +87,8 @@ def stateful_join(
     >>> example(build).by_time()
     {1: [('tea', 'TEA'), ('milk', None)]}
 
-    `within` says which records match and how long they are kept. A number: records whose epochs are at most so many
-    apart; 0 pairs records of one epoch. A `WithinEventTime`: records whose event times are at most so far apart.
+    `within` says which records match and how long they are kept. A number: records whose epochs are at most that far
+    apart; 0 pairs records of one epoch. A `WithinEventTime`: records whose event times are within its interval.
     `None`: all, and every record is kept for ever.
 
     A pair `(record, other_record)` comes at the later epoch of its two, as soon as both are there. A left join also

@@ -1,4 +1,4 @@
-"""State per bin, with work that is put off and moves along with its bin."""
+"""State per bin, and timers that move along with their bin."""
 
 from __future__ import annotations
 

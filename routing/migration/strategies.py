@@ -125,7 +125,7 @@ def _matchings(lanes: Counter[_Lane]) -> Iterator[list[_Lane]]:
     Padded so that every vertex has the same degree, it has a perfect matching, and still one when that is taken away. A
     vertex of the largest degree has no padding: each matching has at least one true lane.
     """
-    padded = _padded(lanes)
+    padded = _pad(lanes)
     edges: dict[WorkerId, list[WorkerId]] = {}
     for sender, receiver in sorted(padded):
         edges.setdefault(sender, []).append(receiver)
@@ -144,7 +144,7 @@ def _matchings(lanes: Counter[_Lane]) -> Iterator[list[_Lane]]:
             yield taken
 
 
-def _padded(lanes: Counter[_Lane]) -> Counter[_Lane]:
+def _pad(lanes: Counter[_Lane]) -> Counter[_Lane]:
     """The same multigraph with lanes added until every sender and receiver has the largest degree.
 
     Padding never appears in a plan: where it doubles a true lane, the true one is used first; where there are fewer

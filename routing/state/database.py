@@ -33,7 +33,7 @@ class Database:
         self._writing = WriteOptions()
         self._writing.disable_wal = behind_table  # type: ignore[method-assign, assignment]  # its stub calls it a method
         try:
-            with self._named():
+            with self._translate_errors():
                 self._db = Rdict(str(directory.path / "rocks"), options)
         except BaseException:
             directory.release()
@@ -43,7 +43,7 @@ class Database:
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The value of each of these keys, or None."""
         found: list[bytes | None] = []
-        with self._named():
+        with self._translate_errors():
             for start in range(0, len(keys), GET_KEYS_MAX):
                 some: Any = self._db.get([*keys[start : start + GET_KEYS_MAX]])
                 found += some
@@ -51,12 +51,12 @@ class Database:
 
     def write(self, batch: WriteBatch) -> None:
         """Write a batch, whole or not at all."""
-        with self._named():
+        with self._translate_errors():
             self._db.write(batch, self._writing)
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """All keys and their values."""
-        with self._named():
+        with self._translate_errors():
             yield from self._raw()
 
     def take(self, bin_id: BinId) -> Iterator[tuple[bytes, bytes]]:
@@ -65,7 +65,7 @@ class Database:
         reading = ReadOptions()
         reading.set_iterate_upper_bound(end)
         reading.fill_cache(False)  # type: ignore[call-arg]  # its stub lacks the argument
-        with self._named():
+        with self._translate_errors():
             entries = self._raw(start, reading)
             self._db.delete_range(start, end, write_opt=self._writing)
             for key, encoded in entries:
@@ -79,7 +79,7 @@ class Database:
         """Close the database and release its directory. Idempotent."""
         if self.is_open:
             self.is_open = False
-            with self._named():
+            with self._translate_errors():
                 self._db.close()
             self._directory.release()
 
@@ -87,7 +87,7 @@ class Database:
         return self._db.items(from_key=start, read_opt=reading)
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Raise RocksDB's errors, which are plain exceptions, as ours."""
         try:
             yield

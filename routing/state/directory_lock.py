@@ -43,7 +43,7 @@ class DirectoryLock:
 
 def lock_directory(path: Path, *, temporary: bool = False) -> DirectoryLock:
     """Lock a directory, which is made if there is none."""
-    with _named(path):
+    with _translate_errors(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = _lock(path / OWNER)
         if descriptor is None:
@@ -59,7 +59,7 @@ def lock_directory(path: Path, *, temporary: bool = False) -> DirectoryLock:
 def lock_fresh_directory(parent: Path | None) -> DirectoryLock:
     """Make and lock a directory in `parent`, by default one of this user's own among the temporary files."""
     parent = _private_parent() if parent is None else parent
-    with _named(parent):
+    with _translate_errors(parent):
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with exclusive(parent / ".lock"):  # a directory that was just made is not locked yet
             for path in parent.glob(f"{FRESH}*"):
@@ -81,7 +81,7 @@ def exclusive(path: Path, *, mode: int = 0o600) -> Iterator[None]:
 
 def _private_parent() -> Path:
     parent = Path(tempfile.gettempdir()) / f"hailer-{os.getuid()}"
-    with _named(parent):
+    with _translate_errors(parent):
         parent.mkdir(mode=0o700, exist_ok=True)
         found = parent.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
@@ -126,7 +126,7 @@ def _owner(path: Path) -> str:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
 """How far event time has come: the watermark.
 
 A record has two times. Its *epoch* says when it arrived, in the dataflow's logical time. Its *event time* says when the
-thing happened: an integer in whatever unit the job likes. The watermark of an epoch is the event time before which,
+thing happened: an integer in a unit of the job's choice. The watermark of an epoch is the event time before which,
 apart from late records, everything has arrived by the end of that epoch. It is a function of the epoch alone, so every
 worker knows it without being told, and a result does not depend on how fast anything ran.
 """

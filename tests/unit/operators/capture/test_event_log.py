@@ -59,5 +59,5 @@ def test_what_all_readers_have_passed_is_forgotten_if_so_wanted():
     assert log.events() == []
     log.push(EVENTS[0])
     assert (fast.next_event(), slow.next_event(), slow.next_event()) == (EVENTS[0], EVENTS[0], None)
-    with pytest.raises(EventsForgotten, match=f"let go of its first {3 * TRIM_EVENTS} events"):
+    with pytest.raises(EventsForgotten, match=f"dropped its first {3 * TRIM_EVENTS} events"):
         log.open(lambda: None)

@@ -57,7 +57,7 @@ def test_a_timer_goes_off_once_per_key_and_time_after_the_records_of_that_time()
     }
 
 
-def test_a_key_that_was_discarded_is_not_called_and_begins_anew():
+def test_a_key_that_was_discarded_is_not_called_and_begins_again():
     assert alarms([(0, [("a", 1), ("a", 3), ("a", 4)]), (4, [("a", 0)])]) == {
         0: [("record", "a")] * 3,
         1: [("over", "a", (0, 0, 0))],

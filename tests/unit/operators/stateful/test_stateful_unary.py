@@ -1,4 +1,4 @@
-"""`stateful_unary` and `stateful_unary_input`: a state per bin, and work that is put off (`binned`)."""
+"""`stateful_unary` and `stateful_unary_input`: a state per bin, and its timers (`per_bin_logic`)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def sliding(random: Random) -> tuple[dict[str, int], Reference]:
 
 
 def session(random: Random) -> tuple[dict[str, int], Reference]:
-    """Made anew in each epoch."""
+    """Made again in each epoch."""
     gap = random.choice([1, 5, 10, 25])
     return {"gap": gap}, lambda feed, setting: sessions(feed, setting, gap)
 
