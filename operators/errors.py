@@ -1,4 +1,4 @@
-"""What jobs can get wrong with operators, and what the operators find wrong with captures and results."""
+"""What jobs can get wrong with operators, what operators find wrong with captures, and what a served job refuses."""
 
 from __future__ import annotations
 
@@ -49,3 +49,11 @@ class CaptureTruncated(WorldError):
 
 class NotJoined(UserError):
     """A command names a worker that is not a member yet."""
+
+
+class RequestRefused(UserError):
+    """A served job does not do what a client asks for, and says why. Nothing has changed."""
+
+
+class JobLost(WorldError):
+    """A served job does not answer: it has ended, or its machine cannot be reached."""

@@ -1,7 +1,7 @@
-"""The inputs and outputs of a running job, shared by the worker that feeds it and the threads that serve others.
+"""The inputs and outputs of a running job, shared by the worker that feeds it and the threads that serve clients.
 
-Those who commit wait while the job is behind; those who want all that was committed wait until it has come out. Every
-such wait calls `beat` now and then, so that whoever asked knows that somebody is there, and ends when the job does.
+A commit waits while the job is behind (back-pressure); a reader that wants all that was committed waits until it has
+come out. Every such wait sends heartbeats, so that the client knows that the job runs, and ends when the job does.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TypeVar
 
 from framework.progress.order import EPOCH_MAX
 from framework.suggest import hint
-from operators.broker.errors import RequestRefused
 from operators.broker.intake import Intake, Release
-from operators.broker.outbox import Kept, Outbox, OutputPart
+from operators.broker.outbox import KeptRows, Outbox, OutputPart
 from operators.broker.spill import Blob, SpillBuffer
+from operators.errors import RequestRefused
 
 EPOCHS_AHEAD_MAX = 2
 """How many epochs may be under way in the job when a commit is answered."""
@@ -26,44 +26,44 @@ EPOCHS_AHEAD_MAX = 2
 INPUT_AHEAD_MAX = 1000
 """How many epochs an input may be ahead of another that is fed more slowly: they wait in the job's memory."""
 
-BEAT_S = 1.0
+HEARTBEAT_S = 1.0
 WITHIN_S_MAX = 1.0
-"""How long somebody may wait for more to read without being told that somebody is there."""
+"""How long a client may wait for more to read: that wait has no heartbeats."""
 
 SETTLE_S = 60.0
-"""How long nothing may move while somebody waits for what was committed to come out."""
+"""How long an output may stand still while a reader waits for what was committed to come out."""
 
 R = TypeVar("R", Intake, Outbox)
-Beat = Callable[[], None]
+Heartbeat = Callable[[], None]
 
 
 @dataclass(slots=True)
 class Broker:
-    """One job's inputs and outputs."""
+    """Holds the inputs and outputs of one job for the threads that feed, read and run it. Thread-safe."""
 
     wake: Callable[[], None]
-    """Has the worker look at `pending`."""
+    """Wakes the worker, to look at `pending`."""
     inputs: Mapping[str, Intake]
     outputs: Mapping[str, Outbox]
-    depot: SpillBuffer = field(default_factory=SpillBuffer)
+    spill: SpillBuffer = field(default_factory=SpillBuffer)
     _released: deque[Release] = field(default_factory=deque)
     _complete: int = 0
     """Epochs before this one have come through the whole job."""
     _failed: str | None = None
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    # For those who feed
+    # For clients that feed
 
     def open(self, input: str, attempt: str, query: str, batch: int) -> bool:
-        """Begin to stage an attempt; whether it is wanted."""
+        """Begin to stage an attempt; False if its batch was released before."""
         with self._changed:
             return self._named(input, self.inputs, "input").open(attempt, query, batch)
 
     def stage(self, input: str, attempt: str, data: bytes, rows: int) -> None:
         """Keep a part of an attempt."""
-        parcel = self.depot.keep(data)
+        blob = self.spill.keep(data)
         with self._changed:
-            self.inputs[input].stage(attempt, parcel, rows)
+            self.inputs[input].stage(attempt, blob, rows)
 
     def complete(self, input: str, attempt: str, rows: int) -> None:
         """All of an attempt has come."""
@@ -77,9 +77,9 @@ class Broker:
         self._drop(dropped)
 
     def commit(
-        self, input: str, query: str, batch: int, attempts: Sequence[str], *, last: bool, beat: Beat
+        self, input: str, query: str, batch: int, attempts: Sequence[str], *, last: bool, heartbeat: Heartbeat
     ) -> tuple[int, bool]:
-        """Release a batch, once the job keeps up; its epoch, and whether it is new."""
+        """Release a batch, and wait until the job keeps up; its epoch, and whether it is new."""
         intake = self._named(input, self.inputs, "input")
         with self._changed:
             committed = intake.commit(query, batch, attempts, last=last)
@@ -87,7 +87,7 @@ class Broker:
                 self._released.append(committed.release)
         self._drop(committed.dropped)
         self.wake()
-        self._wait(lambda: self._keeps_up(committed.epoch), beat)
+        self._wait(lambda: self._keeps_up(committed.epoch), heartbeat)
         return committed.epoch, committed.release is not None
 
     def _keeps_up(self, epoch: int) -> bool:
@@ -110,26 +110,26 @@ class Broker:
                     self._released.append(release)
         self.wake()
 
-    # For those who read
+    # For clients that read
 
     def latest(
         self, output: str, start: int | None, *, rows_max: int | None = None, bytes_max: int | None = None
     ) -> tuple[int, int]:
-        """The offset of the first epoch that is kept, and that up to which one may read from `start` on."""
+        """The offset of the first epoch that is kept, and the offset up to which one may read from `start` on."""
         with self._changed:
             outbox = self._named(output, self.outputs, "output")
             begin = outbox.forgotten if start is None else start
             return outbox.forgotten, outbox.after(begin, rows_max=rows_max, bytes_max=bytes_max)
 
     def wait_for_more(self, output: str, start: int, within_s: float) -> None:
-        """Wait until there is something to read from `start` on, or the job ends, or so long."""
+        """Wait until there is something to read from `start` on, or the job ends, but no longer than this."""
         outbox = self._named(output, self.outputs, "output")
         with self._changed:
             self._changed.wait_for(
                 lambda: outbox.available > start or self._failed is not None, min(within_s, WITHIN_S_MAX)
             )
 
-    def settle(self, output: str, beat: Beat) -> None:
+    def settle(self, output: str, heartbeat: Heartbeat) -> None:
         """Wait until all that was committed has come out; if all inputs have ended, until nothing more can."""
         outbox = self._named(output, self.outputs, "output")
         with self._changed:
@@ -149,7 +149,7 @@ class Broker:
                 )
             return outbox.closed >= goal
 
-        self._wait(settled, beat)
+        self._wait(settled, heartbeat)
 
     def parts(self, output: str, start: int, end: int) -> list[OutputPart]:
         """What lies between two offsets."""
@@ -157,12 +157,12 @@ class Broker:
             return self._named(output, self.outputs, "output").parts(start, end)
 
     def read(self, output: str, epoch: int, first: int, end: int) -> list[Blob]:
-        """Some parcels of an epoch."""
+        """Some blobs of an epoch."""
         with self._changed:
             return self._named(output, self.outputs, "output").read(epoch, first, end)
 
     def forget(self, output: str, end: int) -> None:
-        """Let go of what lies before an offset."""
+        """Drop what lies before an offset."""
         with self._changed:
             dropped = self._named(output, self.outputs, "output").forget(end)
             self._changed.notify_all()
@@ -176,7 +176,7 @@ class Broker:
         return bool(self._released)
 
     def skip_to(self, epoch: int) -> bool:
-        """Let nothing be released before `epoch`; whether nothing was meanwhile."""
+        """Release nothing before `epoch` from now on; False if something has been released and not taken."""
         with self._changed:
             if not self._released:
                 for intake in self.inputs.values():
@@ -189,10 +189,10 @@ class Broker:
             return self._released.popleft() if self._released else None
 
     def deliver(self, output: str, epoch: int, data: bytes, rows: int) -> None:
-        """Rows have come out."""
-        parcel = self.depot.keep(data)
+        """Keep rows that have come out."""
+        blob = self.spill.keep(data)
         with self._changed:
-            self.outputs[output].add(epoch, Kept(parcel, rows))
+            self.outputs[output].add(epoch, KeptRows(blob, rows))
 
     def close_before(self, output: str, epoch: int | None) -> None:
         """An output's epochs are complete up to here."""
@@ -209,31 +209,31 @@ class Broker:
 
     @property
     def unread(self) -> list[str]:
-        """The outputs that hold something that was not forgotten."""
+        """The outputs that still keep rows."""
         return [name for name, outbox in self.outputs.items() if not outbox.empty]
 
     def wait(self, timeout_s: float) -> None:
-        """Sleep until something has changed, or so long."""
+        """Sleep until something has changed, but no longer than this."""
         with self._changed:
             self._changed.wait(timeout_s)
 
     def fail(self, reason: str) -> None:
-        """The job ends: whoever waits is told."""
+        """The job ends: every wait raises this reason."""
         with self._changed:
             self._failed = reason
             self._changed.notify_all()
 
-    def _wait(self, until: Callable[[], bool], beat: Beat) -> None:
+    def _wait(self, until: Callable[[], bool], heartbeat: Heartbeat) -> None:
         while True:
             with self._changed:
                 if self._failed is not None:
                     raise RequestRefused(self._failed)
                 if until():
                     return
-                self._changed.wait(BEAT_S)
+                self._changed.wait(HEARTBEAT_S)
                 if until():
                     return
-            beat()
+            heartbeat()
 
     def _named(self, name: str, known: Mapping[str, R], kind: str) -> R:
         if name not in known:
@@ -241,6 +241,6 @@ class Broker:
             raise RequestRefused(f"this job has no {kind} {name!r}; it has {listed}{hint(name, known)}")
         return known[name]
 
-    def _drop(self, parcels: Iterable[Blob]) -> None:
-        for parcel in parcels:
-            self.depot.drop(parcel)
+    def _drop(self, blobs: Iterable[Blob]) -> None:
+        for blob in blobs:
+            self.spill.drop(blob)

@@ -1,4 +1,4 @@
-"""The other end of a portal: feeds a job's inputs and reads its outputs, from any process that knows its secret."""
+"""The client of a broker: feeds a job's inputs and reads its outputs, from any process that knows its secret."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from framework.net.connect import Patience, connect_link
 from framework.wire.columns import decode_batch, encode_batch, split_batch
 from framework.wire.purpose import BrokerConnection
 from operators.broker.connection import DATA_BYTES_MAX, SILENCE_S, Connection
-from operators.broker.errors import JobLost, RequestRefused
+from operators.errors import JobLost, RequestRefused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,23 +27,23 @@ Pieces = Sequence[Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class BrokerClient:
-    """Where a portal is, and what it takes to pass."""
+    """Calls the broker of one job, over a connection for each call. A value that can be shipped to tasks."""
 
     address: Address
     secret: bytes
 
     def stage(self, input: str, attempt: str, query: str, batch: int, batches: Iterable[pa.RecordBatch]) -> int | None:
         """Send all rows of an attempt; how many they are, or None if this batch was taken before."""
-        with self._conversation() as job:
-            job.say("stage", input, attempt, query, batch)
-            if _hear(job)[0] == "done":
+        with self._connect() as job:
+            job.send("stage", input, attempt, query, batch)
+            if _receive(job)[0] == "done":
                 return None
             rows = 0
             for one in batches:
                 for data, some in _pieces(one):
-                    job.say("batch", data, some)
+                    job.send("batch", data, some)
                     rows += some
-            job.say("complete", rows)
+            job.send("complete", rows)
             _answer(job)
             return rows
 
@@ -55,7 +55,7 @@ class BrokerClient:
         return epoch, new
 
     def skip(self, input: str, batch: int) -> None:
-        """Tell that a batch has no rows and no attempts."""
+        """Commit a batch that has no rows and no attempts."""
         self._ask("skip", input, batch)
 
     def abort(self, input: str, attempts: Sequence[str]) -> None:
@@ -72,10 +72,10 @@ class BrokerClient:
         settle: bool = False,
         within_s: float = 0.0,
     ) -> tuple[int, int]:
-        """The first offset that is kept, and that up to which one may read from `start` on.
+        """The first offset that is kept, and the offset up to which one may read from `start` on.
 
-        With `settle`, all that was committed has come out before it is told. As long as there is nothing to read from
-        `start` on, it is not told, but for `within_s` at most.
+        With `settle`, it waits until all that was committed has come out. While there is nothing to read from `start`
+        on, it waits for up to `within_s`.
         """
         first, end = self._ask("latest", output, start, rows_max, bytes_max, settle, within_s)
         return first, end
@@ -87,9 +87,9 @@ class BrokerClient:
 
     def read(self, output: str, pieces: Pieces) -> Iterator[pa.RecordBatch]:
         """The rows of a part."""
-        with self._conversation() as job:
-            job.say("read", output, [list(piece) for piece in pieces])
-            while (message := _hear(job))[0] == "batch":
+        with self._connect() as job:
+            job.send("read", output, [list(piece) for piece in pieces])
+            while (message := _receive(job))[0] == "batch":
                 yield decode_batch(message[1])
 
     def forget(self, output: str, end: int) -> None:
@@ -97,32 +97,32 @@ class BrokerClient:
         self._ask("forget", output, end)
 
     def finish(self, inputs: Sequence[str] = ()) -> None:
-        """Tell that nothing more comes at these inputs, or at any if none is named."""
+        """End these inputs, or all if none is named."""
         self._ask("finish", list(inputs))
 
     def _ask(self, *request: Any) -> list[Any]:
-        with self._conversation() as job:
-            job.say(*request)
+        with self._connect() as job:
+            job.send(*request)
             return _answer(job)
 
     @contextmanager
-    def _conversation(self) -> Iterator[Connection]:
+    def _connect(self) -> Iterator[Connection]:
         try:
             patience = Patience(time.monotonic() + CONNECT_S, lambda: False)
             connection, leftover = connect_link(self.address, BrokerConnection(), self.secret, patience)
         except (OSError, HailerError) as error:
             host, port = self.address
             raise JobLost(f"the job cannot be reached at {host}:{port} ({error}); has it ended?") from error
-        conversation = Connection(connection, leftover, silence_s=SILENCE_S)
+        job = Connection(connection, leftover, silence_s=SILENCE_S)
         try:
-            yield conversation
+            yield job
         finally:
-            conversation.close()
+            job.close()
 
 
-def _hear(job: Connection) -> list[Any]:
-    """The next message that is not about waiting."""
-    while (message := job.hear()) is not None:
+def _receive(job: Connection) -> list[Any]:
+    """The next message that is no heartbeat."""
+    while (message := job.receive()) is not None:
         match message:
             case ["wait"]:
                 continue
@@ -133,7 +133,7 @@ def _hear(job: Connection) -> list[Any]:
 
 
 def _answer(job: Connection) -> list[Any]:
-    match _hear(job):
+    match _receive(job):
         case ["done", *answer]:
             return answer
         case message:
@@ -141,7 +141,7 @@ def _answer(job: Connection) -> list[Any]:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[bytes, int]]:
-    """The bytes of a batch, in as many pieces as it takes to fit each into a message."""
+    """The bytes of a batch, halved until each piece fits into a message."""
     if not len(batch):
         return
     data = encode_batch(batch)

@@ -1,7 +1,7 @@
-"""Messages between a job and those who feed or read it: lists of plain values, a frame each, over a proven link.
+"""Messages between a broker and its clients: lists of plain values, a frame each, over an authenticated connection.
 
-The first item says what a message is; the rest are its arguments. A job answers every request with `done`, `refused`,
-or, when it streams, with any number of `batch` before that; while somebody has to wait it says `wait`.
+The first item says what a message is; the rest are its arguments. The broker answers every request with `done` or
+`refused`, after any number of `batch` when it streams; `wait` is the heartbeat of a request that has to wait.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 from framework.errors import ProtocolError
 from framework.wire.codec import decode_value, encode_value
 from framework.wire.framing import FRAME_BYTES_MAX, PREFIX_BYTES, frame
-from operators.broker.errors import JobLost
+from operators.errors import JobLost
 
 SILENCE_S = 30.0
-"""How long the other side may say nothing while it should."""
+"""How long the other side may be silent while it owes a message."""
 
 DATA_BYTES_MAX = FRAME_BYTES_MAX - 1024
 """How much data fits into a message."""
 
 
 class Connection:
-    """One end of a connection."""
+    """Sends and receives messages over one blocking socket."""
 
     def __init__(self, connection: socket.socket, leftover: bytes = b"", *, silence_s: float | None) -> None:
         connection.setblocking(True)
@@ -32,15 +32,15 @@ class Connection:
         self._connection = connection
         self._buffer = bytearray(leftover)
 
-    def say(self, *message: Any) -> None:
-        """Send a message; `JobLost` if nobody takes it."""
+    def send(self, *message: Any) -> None:
+        """Send a message; `JobLost` if the connection broke."""
         try:
             self._connection.sendall(frame(encode_value(list(message))))
         except OSError as error:
             raise JobLost(f"the connection broke: {error}") from error
 
-    def hear(self) -> list[Any] | None:
-        """The next message, or None if the other side has hung up between two."""
+    def receive(self) -> list[Any] | None:
+        """The next message, or None if the other side has closed the connection after the last."""
         if not self._fill(PREFIX_BYTES):
             return None
         length = int.from_bytes(self._buffer[:PREFIX_BYTES], "big")
@@ -55,17 +55,17 @@ class Connection:
             raise ProtocolError("a message is a list that begins with what it is")
         return message
 
-    def hang_up(self) -> None:
-        """End the connection from another thread; whoever listens is told, and closes it."""
+    def shutdown(self) -> None:
+        """End the connection from another thread; the one that receives gets None, and closes it."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Release the socket."""
         self._connection.close()
 
     def _fill(self, size: int) -> bool:
-        """Read until the buffer has so many bytes; whether it has."""
+        """Read until the buffer has `size` bytes; False if the connection is closed before."""
         while len(self._buffer) < size:
             try:
                 data = self._connection.recv(1 << 18)

@@ -1,4 +1,4 @@
-"""Finds a running job that is open to others, and what it takes and gives."""
+"""Finds a running job that serves its inputs and outputs, and tells their names and schemas."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from operators.broker.address import BrokerAddress
 from operators.broker.client import BrokerClient
 
 OPEN_S = 120.0
-"""How long a job that runs may take until it is open: a job of columns compiles its folds at first."""
+"""How long a job that runs may take until it serves: a job of columns compiles its folds at first."""
 
 POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class JobEndpoint:
-    """One job, as those who feed and read it see it."""
+    """Where one served job is reached, and the schemas of its inputs and outputs."""
 
     name: str
     run: str
     """Tells one run of a job from the next."""
-    gate: BrokerClient
+    client: BrokerClient
     inputs: Mapping[str, pa.Schema | None]
     outputs: Mapping[str, pa.Schema]
 
@@ -48,18 +48,18 @@ def find_endpoint(directory: Path, job: str | None = None) -> JobEndpoint:
     """The job that was started in a directory with `--serve`, the one called `job` if there are several."""
     deadline_s = time.monotonic() + OPEN_S
     while True:
-        client = JobClient.of(directory, job)  # again each time: it may have ended meanwhile
+        admin = JobClient.of(directory, job)  # again each time: it may have ended meanwhile
         try:
-            address = from_json(BrokerAddress, client.get("broker"))
+            address = from_json(BrokerAddress, admin.get("broker"))
             break
         except JobUnreachable:
             if time.monotonic() > deadline_s:
                 raise
             time.sleep(POLL_S)
-    gate = BrokerClient((address.host, address.port), bytes.fromhex(address.secret))
+    client = BrokerClient((address.host, address.port), bytes.fromhex(address.secret))
     inputs = {name: None if text is None else _schema(text) for name, text in address.inputs.items()}
     outputs = {name: _schema(text) for name, text in address.outputs.items()}
-    return JobEndpoint(client.name, address.run, gate, inputs, outputs)
+    return JobEndpoint(admin.name, address.run, client, inputs, outputs)
 
 
 def _choose(kind: str, name: str | None, known: Mapping[str, object], job: str) -> str:

@@ -1,4 +1,4 @@
-"""What comes in at one input: staged by attempts, released by commits, and never twice.
+"""What comes in at one input: staged by attempts, released by commits, each batch exactly once.
 
 A *query* sends numbered *batches*, each written by the attempts of several tasks. Nothing of an attempt is seen by the
 dataflow until a commit names it; the others of that batch are dropped. The batch is then released at one epoch: that
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from operators.broker.errors import RequestRefused
 from operators.broker.spill import Blob
+from operators.errors import RequestRefused
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class Attempt:
 
     query: str
     batch: int
-    parcels: list[Blob] = field(default_factory=list)
+    blobs: list[Blob] = field(default_factory=list)
     rows: int = 0
     complete: bool = False
 
@@ -32,7 +32,7 @@ class Release:
 
     input: str
     epoch: int
-    parcels: Sequence[Blob]
+    blobs: Sequence[Blob]
     rows: int
     last: bool
     """Whether the input ends with it."""
@@ -40,18 +40,18 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a commit led to."""
+    """The effects of a commit."""
 
     epoch: int
     release: Release | None
     """None if this batch was released before."""
     dropped: Sequence[Blob]
-    """What nobody needs any more."""
+    """What is not needed any more."""
 
 
 @dataclass(slots=True)
 class Intake:
-    """The state of one input."""
+    """The state of one input: which attempts are staged, and which batches were released. Pure."""
 
     name: str
     epoch: int = 0
@@ -61,10 +61,10 @@ class Intake:
     _last: dict[str, tuple[int, int]] = field(default_factory=dict)
     """By query, the number of the last batch that was released, and its epoch."""
     _skipped: set[int] = field(default_factory=set)
-    """Batches that were committed without any attempt, by a query that cannot be told from that."""
+    """Numbers of batches that were committed without attempts: nothing in such a commit names its query."""
 
     def open(self, attempt: str, query: str, batch: int) -> bool:
-        """Begin to stage; whether it is wanted: not if the batch was released before."""
+        """Begin to stage; False if the batch was released before."""
         if attempt in self.attempts:
             raise RequestRefused(f"attempt {attempt!r} is being staged already")
         if self._is_past(query, batch):
@@ -74,15 +74,15 @@ class Intake:
         self.attempts[attempt] = Attempt(query, batch)
         return True
 
-    def stage(self, attempt: str, parcel: Blob, rows: int) -> None:
+    def stage(self, attempt: str, blob: Blob, rows: int) -> None:
         """Keep a part of an attempt."""
         staged = self.attempts[attempt]
         assert not staged.complete, attempt
-        staged.parcels.append(parcel)
+        staged.blobs.append(blob)
         staged.rows += rows
 
     def complete(self, attempt: str, rows: int) -> None:
-        """All of an attempt has come, which says that it has so many rows."""
+        """All of an attempt has come; `rows` is the number that the sender counted."""
         staged = self.attempts[attempt]
         if staged.rows != rows:
             raise RequestRefused(f"attempt {attempt!r} says that it has {rows} rows, and {staged.rows} have come")
@@ -90,7 +90,7 @@ class Intake:
 
     def drop(self, attempts: Iterable[str]) -> list[Blob]:
         """Forget attempts; what they had staged."""
-        return [parcel for one in attempts if one in self.attempts for parcel in self.attempts.pop(one).parcels]
+        return [blob for one in attempts if one in self.attempts for blob in self.attempts.pop(one).blobs]
 
     def commit(self, query: str, batch: int, attempts: Sequence[str], *, last: bool = False) -> Committed:
         """Release a batch that consists of these attempts, unless it was before."""
@@ -101,8 +101,8 @@ class Intake:
         self._check_first(query, batch)
         chosen = [self._complete(attempt, query, batch) for attempt in dict.fromkeys(attempts)]
         epoch = self._epoch(query, batch)
-        parcels = [parcel for staged in chosen for parcel in staged.parcels]
-        release = Release(self.name, epoch, parcels, sum(staged.rows for staged in chosen), last)
+        blobs = [blob for staged in chosen for blob in staged.blobs]
+        release = Release(self.name, epoch, blobs, sum(staged.rows for staged in chosen), last)
         for attempt in attempts:
             self.attempts.pop(attempt, None)
         stale = [one for one, staged in self.attempts.items() if staged.query == query and staged.batch <= batch]
@@ -117,7 +117,7 @@ class Intake:
         self._skipped.add(batch)
 
     def close(self) -> Release | None:
-        """Nothing more comes; what tells the dataflow so, unless it knows."""
+        """Nothing more comes; the release that tells the dataflow so, unless it knows."""
         if self.closed:
             return None
         self.closed = True
@@ -127,7 +127,7 @@ class Intake:
         return query in self._last and batch <= self._last[query][0]
 
     def _epoch(self, query: str, batch: int) -> int:
-        """A query keeps its distance between batches and epochs; a new one begins where the input is."""
+        """A query keeps its offset between batches and epochs; a new one begins where the input is."""
         if query not in self._last:
             return max(self.epoch, batch)
         last, epoch = self._last[query]

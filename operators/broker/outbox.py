@@ -1,7 +1,7 @@
 """What goes out at one output: kept by epochs, read as often as wanted, and forgotten when the reader says so.
 
-An epoch is *closed* when nothing can be added to it any more; only then is it read, so that whoever reads it again
-reads the same. Offsets are epochs: a reader at offset 5 has read all before 5.
+An epoch is *closed* when nothing can be added to it any more; only then is it read, so that every read of it gives the
+same. Offsets are epochs: a reader at offset 5 has read all before 5.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from framework.progress.order import EPOCH_MAX
-from operators.broker.errors import RequestRefused
 from operators.broker.spill import Blob
+from operators.errors import RequestRefused
 
 PART_BYTES = 8 * 1024 * 1024
 """About how much of an output one task reads."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptRows:
     """Some rows of an epoch."""
 
-    parcel: Blob
+    blob: Blob
     rows: int
 
 
@@ -29,21 +29,21 @@ class OutputPart:
     """What one task reads."""
 
     pieces: tuple[tuple[int, int, int], ...]
-    """Epoch, the number of the first parcel within it, and of the one behind the last."""
+    """Epoch, the index of the first blob within it, and of the one behind the last."""
 
 
 @dataclass(slots=True)
 class Outbox:
-    """The state of one output."""
+    """The state of one output: which epochs are kept, closed and forgotten. Pure."""
 
     name: str
     closed: int = 0
     """Epochs before this one are closed."""
     forgotten: int = 0
     """Epochs before this one are gone."""
-    _epochs: dict[int, list[Kept]] = field(default_factory=dict)
+    _epochs: dict[int, list[KeptRows]] = field(default_factory=dict)
 
-    def add(self, epoch: int, kept: Kept) -> None:
+    def add(self, epoch: int, kept: KeptRows) -> None:
         """Keep some rows."""
         assert epoch >= self.closed, (epoch, self.closed)
         self._epochs.setdefault(epoch, []).append(kept)
@@ -63,11 +63,11 @@ class Outbox:
         return max((epoch + 1 for epoch in self._epochs if epoch < self.closed), default=self.forgotten)
 
     def after(self, start: int, *, rows_max: int | None = None, bytes_max: int | None = None) -> int:
-        """The greatest offset such that what lies between keeps the limits; but at least one epoch with rows."""
+        """The greatest offset such that what lies between is within the limits; but at least one epoch with rows."""
         end, rows, size = start, 0, 0
         for epoch in sorted(epoch for epoch in self._epochs if start <= epoch < self.closed):
             rows += sum(kept.rows for kept in self._epochs[epoch])
-            size += sum(kept.parcel.size for kept in self._epochs[epoch])
+            size += sum(kept.blob.size for kept in self._epochs[epoch])
             over = (rows_max is not None and rows > rows_max) or (bytes_max is not None and size > bytes_max)
             if over and end > start:
                 break
@@ -83,7 +83,7 @@ class Outbox:
         for epoch in sorted(epoch for epoch in self._epochs if start <= epoch < end):
             first = 0
             for number, kept in enumerate(self._epochs[epoch]):
-                size += kept.parcel.size
+                size += kept.blob.size
                 if size >= PART_BYTES:
                     parts.append(OutputPart((*pieces, (epoch, first, number + 1))))
                     pieces, first, size = [], number + 1, 0
@@ -92,25 +92,25 @@ class Outbox:
         return [*parts, OutputPart(tuple(pieces))] if pieces else parts
 
     def read(self, epoch: int, first: int, end: int) -> list[Blob]:
-        """Some parcels of a closed epoch."""
+        """Some blobs of a closed epoch."""
         self._check(epoch)
         if epoch >= self.closed:
             raise RequestRefused(f"epoch {epoch} of output {self.name!r} is not closed yet")
-        return [kept.parcel for kept in self._epochs.get(epoch, [])[first:end]]
+        return [kept.blob for kept in self._epochs.get(epoch, [])[first:end]]
 
     def forget(self, end: int) -> list[Blob]:
-        """Let go of the epochs before `end`; what they had kept."""
+        """Drop the epochs before `end`; what they had kept."""
         if end > self.closed:
             raise RequestRefused(
                 f"output {self.name!r} has not come to epoch {end} yet, and cannot forget what lies before"
             )
         self.forgotten = max(self.forgotten, end)
         gone = [epoch for epoch in self._epochs if epoch < end]
-        return [kept.parcel for epoch in gone for kept in self._epochs.pop(epoch)]
+        return [kept.blob for epoch in gone for kept in self._epochs.pop(epoch)]
 
     def _check(self, epoch: int) -> None:
         if epoch < self.forgotten:
             raise RequestRefused(
                 f"epoch {epoch} of output {self.name!r} was read, committed and forgotten; an output has one reading "
-                f"stream, and one that begins anew finds epochs from {self.forgotten} on"
+                f"stream, and a new one finds epochs from {self.forgotten} on"
             )

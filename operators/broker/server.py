@@ -1,7 +1,7 @@
-"""Serves a portal to other processes: proves who they are, and gives each connection a thread of its own.
+"""Serves a broker to other processes: authenticates them, and gives each connection a thread of its own.
 
 Data of the job passes through here while its worker computes; a thread only waits where its client has to. A client
-that hangs up before its attempt is complete takes the attempt with it.
+that disconnects before its attempt is complete takes the attempt with it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from framework.net.acceptor import Acceptor
 from framework.wire.purpose import BrokerConnection
 from operators.broker.broker import Broker
 from operators.broker.connection import Connection
-from operators.broker.errors import JobLost, RequestRefused
+from operators.errors import JobLost, RequestRefused
 
 CLIENTS_MAX = 512
 CLOSE_S = 2.0
 
-_log = logging.getLogger("hailer.portal")
+_log = logging.getLogger("hailer.broker")
 
 
 class BrokerServer:
-    """Answers at `address` from `start` to `close`."""
+    """Answers the clients of one broker at `address`, from `start` to `close`."""
 
-    def __init__(self, portal: Broker, host: str, secret: bytes) -> None:
-        self._portal = portal
+    def __init__(self, broker: Broker, host: str, secret: bytes) -> None:
+        self._broker = broker
         self._listener = socket.create_server((host, 0), backlog=128)
         self._acceptor = Acceptor(
             self._listener, secret, serves=(BrokerConnection,), admit=self._admit, deliver=self._deliver
@@ -50,13 +50,13 @@ class BrokerServer:
         self._acceptor.start()
 
     def close(self) -> None:
-        """Answer no more, and hang up on everybody; whoever has asked already gets its answer first."""
+        """Stop accepting, answer the requests that are under way, and disconnect all clients."""
         self._acceptor.close()
         with self._changed:
             self._changed.wait_for(lambda: not self._answering, CLOSE_S)
             clients = list(self._clients)
         for client in clients:
-            client.hang_up()
+            client.shutdown()
 
     def _admit(self, purpose: BrokerConnection) -> str | None:
         return "too many are connected; try again later" if len(self._clients) >= CLIENTS_MAX else None
@@ -65,20 +65,20 @@ class BrokerServer:
         client = Connection(connection, silence_s=None)
         with self._changed:
             self._clients.add(client)
-        threading.Thread(target=self._serve, args=(client,), name="portal", daemon=True).start()
+        threading.Thread(target=self._serve, args=(client,), name="broker", daemon=True).start()
 
     def _serve(self, client: Connection) -> None:
-        session = _Session(self._portal, client)
+        session = _Session(self._broker, client)
         try:
-            while (message := client.hear()) is not None:
+            while (message := client.receive()) is not None:
                 with self._answers():
                     try:
-                        client.say("done", *session.answer(message[0], message[1:]))
+                        client.send("done", *session.answer(message[0], message[1:]))
                     except RequestRefused as error:
                         session.end()
-                        client.say("refused", str(error))
+                        client.send("refused", str(error))
         except (JobLost, ProtocolError) as error:
-            _log.debug("a client of the portal is gone: %s", error)
+            _log.debug("a client of the broker is gone: %s", error)
         finally:
             session.end()
             with self._changed:
@@ -98,10 +98,10 @@ class BrokerServer:
 
 
 class _Session:
-    """What one connection is about."""
+    """The requests of one connection."""
 
-    def __init__(self, portal: Broker, client: Connection) -> None:
-        self._portal = portal
+    def __init__(self, broker: Broker, client: Connection) -> None:
+        self._broker = broker
         self._client = client
         self._staging: tuple[str, str] | None = None
         self._requests: Mapping[str, Callable[..., tuple[Any, ...]]] = {
@@ -117,7 +117,7 @@ class _Session:
         }
 
     def answer(self, request: str, arguments: list[Any]) -> tuple[Any, ...]:
-        """Do what is asked for."""
+        """Execute a request."""
         if request not in self._requests:
             raise ProtocolError(f"there is no request {request!r}")
         try:
@@ -126,46 +126,44 @@ class _Session:
             raise ProtocolError(f"the request {request!r} makes no sense: {error!r}") from error
 
     def end(self) -> None:
-        """The client is gone; so is what it has not completed."""
+        """The client is gone: drop the attempt that it has not completed."""
         if self._staging is not None:
-            self._portal.abort(self._staging[0], [self._staging[1]])
+            self._broker.abort(self._staging[0], [self._staging[1]])
             self._staging = None
 
     def _stage(self, input: str, attempt: str, query: str, batch: int) -> tuple[Any, ...]:
-        """Take an attempt: batches until `complete`. One that is not wanted is not to be sent."""
-        if not self._portal.open(input, attempt, query, batch):
+        """Take an attempt: batches until `complete`. One of a batch that was released before is not to be sent."""
+        if not self._broker.open(input, attempt, query, batch):
             return (False,)
         self._staging = input, attempt
-        self._client.say("go")
+        self._client.send("go")
         refusal: RequestRefused | None = None
-        while (message := self._client.hear()) is not None:
+        while (message := self._client.receive()) is not None:
             match message:
                 case ["batch", bytes(data), int(rows)]:
                     try:
-                        self._portal.stage(input, attempt, data, rows)
-                    except (
-                        RequestRefused
-                    ) as error:  # the client is told when it has sent all: it does not listen before
-                        refusal = error
+                        self._broker.stage(input, attempt, data, rows)
+                    except RequestRefused as error:
+                        refusal = error  # sent once the client has sent all: it does not receive before
                 case ["complete", int(rows)]:
                     if refusal is not None:
                         raise refusal
-                    self._portal.complete(input, attempt, rows)
+                    self._broker.complete(input, attempt, rows)
                     self._staging = None
                     return (True,)
                 case _:
                     raise ProtocolError(f"{message[0]!r} while an attempt is staged")
-        raise JobLost("the client hung up while it staged an attempt")
+        raise JobLost("the client disconnected while it staged an attempt")
 
     def _commit(self, input: str, query: str, batch: int, attempts: list[str], last: bool) -> tuple[Any, ...]:
-        return self._portal.commit(input, query, batch, attempts, last=last, beat=self._beat)
+        return self._broker.commit(input, query, batch, attempts, last=last, heartbeat=self._heartbeat)
 
     def _skip(self, input: str, batch: int) -> tuple[Any, ...]:
-        self._portal.skip(input, batch)
+        self._broker.skip(input, batch)
         return ()
 
     def _abort(self, input: str, attempts: list[str]) -> tuple[Any, ...]:
-        self._portal.abort(input, attempts)
+        self._broker.abort(input, attempts)
         return ()
 
     def _latest(
@@ -178,27 +176,27 @@ class _Session:
         within_s: float,
     ) -> tuple[Any, ...]:
         if settle:
-            self._portal.settle(output, self._beat)
+            self._broker.settle(output, self._heartbeat)
         if start is not None and within_s > 0:
-            self._portal.wait_for_more(output, start, within_s)
-        return self._portal.latest(output, start, rows_max=rows_max, bytes_max=bytes_max)
+            self._broker.wait_for_more(output, start, within_s)
+        return self._broker.latest(output, start, rows_max=rows_max, bytes_max=bytes_max)
 
     def _parts(self, output: str, start: int, end: int) -> tuple[Any, ...]:
-        return ([part.pieces for part in self._portal.parts(output, start, end)],)
+        return ([part.pieces for part in self._broker.parts(output, start, end)],)
 
     def _read(self, output: str, pieces: list[Any]) -> tuple[Any, ...]:
         for epoch, first, end in pieces:
-            for parcel in self._portal.read(output, epoch, first, end):
-                self._client.say("batch", self._portal.depot.fetch(parcel))
+            for blob in self._broker.read(output, epoch, first, end):
+                self._client.send("batch", self._broker.spill.fetch(blob))
         return ()
 
     def _forget(self, output: str, end: int) -> tuple[Any, ...]:
-        self._portal.forget(output, end)
+        self._broker.forget(output, end)
         return ()
 
     def _finish(self, inputs: list[str]) -> tuple[Any, ...]:
-        self._portal.finish(inputs)
+        self._broker.finish(inputs)
         return ()
 
-    def _beat(self) -> None:
-        self._client.say("wait")
+    def _heartbeat(self) -> None:
+        self._client.send("wait")

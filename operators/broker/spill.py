@@ -1,7 +1,7 @@
-"""Byte strings, in memory up to a budget and in files beyond it.
+"""Byte strings, in memory up to a budget and spilled to files beyond it.
 
-The files have no name: whatever ends the process, the disk is free again. A file is let go of when all that it holds
-has been dropped.
+The files are unlinked: however the process ends, their space is free again. A file is closed once all that it holds has
+been dropped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tempfile
 import threading
 from dataclasses import dataclass, field
 
-from operators.broker.errors import RequestRefused
+from operators.errors import RequestRefused
 
 MEMORY_BYTES = 256 * 1024 * 1024
 DISK_BYTES = 64 * 1024 * 1024 * 1024
@@ -23,12 +23,12 @@ class _Segment:
     descriptor: int
     written: int = 0
     held: int = 0
-    """How many parcels it holds that were not dropped."""
+    """How many blobs it holds that were not dropped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blob:
-    """A byte string in a depot."""
+    """A byte string in a spill buffer."""
 
     size: int
     data: bytes | None
@@ -38,51 +38,51 @@ class Blob:
 
 @dataclass(slots=True)
 class SpillBuffer:
-    """Keeps byte strings; any thread may ask."""
+    """Keeps byte strings in memory, and in temporary files beyond a budget. Thread-safe."""
 
     memory_bytes_max: int = MEMORY_BYTES
     disk_bytes_max: int = DISK_BYTES
     segment_bytes: int = SEGMENT_BYTES
-    in_memory: int = 0
-    on_disk: int = 0
+    memory_bytes: int = 0
+    disk_bytes: int = 0
     _segment: _Segment | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def keep(self, data: bytes) -> Blob:
         """Keep a byte string; `RequestRefused` if there is no room for it."""
         with self._lock:
-            if self.in_memory + len(data) <= self.memory_bytes_max:
-                self.in_memory += len(data)
+            if self.memory_bytes + len(data) <= self.memory_bytes_max:
+                self.memory_bytes += len(data)
                 return Blob(len(data), data)
-            if self.on_disk + len(data) > self.disk_bytes_max:
+            if self.disk_bytes + len(data) > self.disk_bytes_max:
                 raise RequestRefused(
-                    f"the job holds {self.on_disk:,} bytes on disk that it has not taken in, or that nobody has read; "
-                    f"let a stream read its outputs"
+                    f"the job holds {self.disk_bytes:,} bytes on disk that it has not taken in, or that nobody has "
+                    f"read; let a stream read its outputs"
                 )
             return self._spill(data)
 
-    def fetch(self, parcel: Blob) -> bytes:
+    def fetch(self, blob: Blob) -> bytes:
         """The byte string; `RequestRefused` if it was dropped meanwhile."""
-        if parcel.segment is None:
-            assert parcel.data is not None
-            return parcel.data
+        if blob.segment is None:
+            assert blob.data is not None
+            return blob.data
         with self._lock:
-            if not parcel.segment.held:
+            if not blob.segment.held:
                 raise RequestRefused("what was asked for is not kept any more")
-            data = os.pread(parcel.segment.descriptor, parcel.size, parcel.offset)
-        assert len(data) == parcel.size, (len(data), parcel)
+            data = os.pread(blob.segment.descriptor, blob.size, blob.offset)
+        assert len(data) == blob.size, (len(data), blob)
         return data
 
-    def drop(self, parcel: Blob) -> None:
-        """Let go of a byte string."""
+    def drop(self, blob: Blob) -> None:
+        """Free a byte string."""
         with self._lock:
-            if parcel.segment is None:
-                self.in_memory -= parcel.size
+            if blob.segment is None:
+                self.memory_bytes -= blob.size
                 return
-            self.on_disk -= parcel.size
-            parcel.segment.held -= 1
-            if not parcel.segment.held and parcel.segment is not self._segment:
-                os.close(parcel.segment.descriptor)
+            self.disk_bytes -= blob.size
+            blob.segment.held -= 1
+            if not blob.segment.held and blob.segment is not self._segment:
+                os.close(blob.segment.descriptor)
 
     def _spill(self, data: bytes) -> Blob:
         segment = self._segment
@@ -100,5 +100,5 @@ class SpillBuffer:
             raise RequestRefused(f"the job cannot write to its temporary directory: {error.strerror}") from error
         segment.written += len(data)
         segment.held += 1
-        self.on_disk += len(data)
+        self.disk_bytes += len(data)
         return Blob(len(data), None, segment, offset)

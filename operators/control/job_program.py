@@ -82,7 +82,7 @@ class JobProgram:
             if not worker.membership.gone:
                 worker.complete()
                 if serving is not None:
-                    serving.see_off()
+                    serving.drain()
 
     def _feed(self, flow: Flow) -> None:
         if flow.inputs and not self.inputs:

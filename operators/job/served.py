@@ -1,8 +1,7 @@
-"""A job that is open to others: they feed its inputs and read its outputs while it runs, as Spark does.
+"""A job whose inputs are fed and whose outputs are read by other processes while it runs, as Spark does.
 
-The worker that feeds the job, the first, holds the portal. Batches that were committed are fed as columns, dealt out,
-and become rows on whichever worker gets them; what goes out becomes columns where it is made, and is gathered and kept
-until it has been read.
+The worker that feeds the job, the first, holds the broker. Batches that were committed are fed as columns, dealt to all
+workers, and become rows there; outputs become columns where they are made, and are gathered and kept until read.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ if TYPE_CHECKING:
     from operators.job.flow import Flow
 
 LINGER_S = 0.1
-"""How often a job that has ended looks whether its outputs have been read."""
+"""How often a job that has ended checks whether its outputs have been read."""
 
 
 class ServedJob:
-    """The ends of one job that are open, on one worker."""
+    """The served inputs and outputs of one job, on one worker: wires them to the broker, and feeds what it releases."""
 
     def __init__(self, worker: Worker, *, but: Collection[str] = ()) -> None:
-        """`but`: the outputs that go elsewhere."""
+        """`but`: the outputs that are not served."""
         self._worker = worker
         self._but = but
         self._inputs: dict[str, pa.Schema | None] = {}
@@ -51,18 +50,18 @@ class ServedJob:
         self._server: BrokerServer | None = None
         self._intakes: dict[str, Intake] = {}
         self._outboxes: dict[str, Outbox] = {}
-        look = worker.activator(lambda: None)
-        self.portal = Broker(look.activate_from_thread, self._intakes, self._outboxes)
+        activator = worker.activator(lambda: None)
+        self.broker = Broker(activator.activate_from_thread, self._intakes, self._outboxes)
 
     # While the dataflow is built
 
     def input(self, name: str, schema: Schema | None) -> None:
-        """Open an input, which is fed with columns."""
+        """Serve an input, which is fed with columns."""
         self._inputs[name] = None if schema is None else arrow_schema(schema)
         self._intakes[name] = Intake(name)
 
     def output(self, name: str, stream: Stream[Any] | Columns, schema: Schema | None) -> bool:
-        """Keep what comes out for its readers; whether this output is open."""
+        """Keep what comes out for its readers; whether this output is served."""
         from operators.columns.stream import Columns
 
         if name in self._but:
@@ -87,14 +86,14 @@ class ServedJob:
 
         for capability, batch in input:
             assert isinstance(capability.time, int), capability
-            self.portal.deliver(name, capability.time, encode_batch(batch), len(batch))
+            self.broker.deliver(name, capability.time, encode_batch(batch), len(batch))
         least = input.frontier.frontier()
-        self.portal.close_before(name, min(least) if least else None)  # type: ignore[arg-type]
+        self.broker.close_before(name, min(least) if least else None)  # type: ignore[arg-type]
 
     # While it runs
 
     def address(self) -> BrokerAddress | None:
-        """Where the broker is, and what goes in and out there; None if it is not open yet."""
+        """Where the broker is, and what goes in and out there; None if it does not answer yet."""
         if self._server is None:
             return None
         host, port = self._server.address
@@ -108,26 +107,26 @@ class ServedJob:
         )
 
     def finish(self) -> None:
-        """Nothing more comes in: the job ends when it is through with what has come, and that has been read."""
-        self.portal.finish(())
+        """End all inputs: the job ends once it has processed what has come, and that has been read."""
+        self.broker.finish(())
 
     def serve(self, flow: Flow) -> None:
-        """Feed what is committed until all inputs have ended, on the worker that holds the portal."""
+        """Feed what is committed until all inputs have ended, on the worker that holds the broker."""
         if not flow.commanding:
             return
         host, _ = self._worker.membership.addresses[self._worker.id]
-        self._server = BrokerServer(self.portal, host or "127.0.0.1", self._secret)
+        self._server = BrokerServer(self.broker, host or "127.0.0.1", self._secret)
         self._server.start()
         open_inputs = dict(flow.inputs)
 
         def idle() -> bool:
-            self.portal.complete_before(min(flow.probe.frontier(), default=EPOCH_MAX))  # type: ignore[arg-type]
-            if not self.portal.pending and flow.needs_epochs:
-                self._go_on(flow, open_inputs)
-            return not self.portal.pending
+            self.broker.complete_before(min(flow.probe.frontier(), default=EPOCH_MAX))  # type: ignore[arg-type]
+            if not self.broker.pending and flow.needs_epochs:
+                self._pass_epoch(flow, open_inputs)
+            return not self.broker.pending
 
         while open_inputs:
-            release = self.portal.take()
+            release = self.broker.take()
             if release is None:
                 flow.step_while(idle)
                 continue
@@ -141,34 +140,34 @@ class ServedJob:
         input = flow.inputs[release.input]
         input.advance_to(release.epoch)
         schema = flow.column_inputs.get(release.input)
-        for parcel in release.parcels:
-            batch = decode_batch(self.portal.depot.fetch(parcel))
+        for blob in release.blobs:
+            batch = decode_batch(self.broker.spill.fetch(blob))
             input.send_container(batch if schema is None or batch.schema.equals(schema) else batch.cast(schema))
-            self.portal.depot.drop(parcel)
+            self.broker.spill.drop(blob)
         input.advance_to(release.epoch + 1)
         flow.advance_control_to(release.epoch + 1)
 
-    def _go_on(self, flow: Flow, inputs: Mapping[str, Input[Any]]) -> None:
-        """Let an epoch pass without records: bins and workers that are on their way need it, and nobody feeds one."""
+    def _pass_epoch(self, flow: Flow, inputs: Mapping[str, Input[Any]]) -> None:
+        """Let an epoch pass without records: migrations, joins and leaves need one, and no input brings it."""
         epoch = 1 + max(input.time for input in inputs.values())
-        if self.portal.skip_to(epoch):
+        if self.broker.skip_to(epoch):
             for input in inputs.values():
                 input.advance_to(epoch)
             flow.advance_control_to(epoch)
 
-    def see_off(self) -> None:
-        """Stay until what has come out has been read; the dataflow is complete."""
+    def drain(self) -> None:
+        """Step until what has come out has been read; the dataflow is complete."""
         told: list[str] = []
-        while (unread := self.portal.unread) and self._server is not None:
+        while (unread := self.broker.unread) and self._server is not None:
             if unread != told:
                 self._worker.log(f"the job waits until its outputs are read: {', '.join(unread)}")
                 told = unread
-            self.portal.wait(LINGER_S)
+            self.broker.wait(LINGER_S)
             self._worker.step()
 
     def close(self) -> None:
-        """The job ends, and so does whatever others do with it."""
-        self.portal.fail("the job has ended")
+        """Stop serving; requests that wait are refused."""
+        self.broker.fail("the job has ended")
         if self._server is not None:
             self._server.close()
 

@@ -21,11 +21,11 @@ from framework.launch.supervisor import supervise
 from operators.admin.errors import JobUnreachable
 from operators.admin.json_codec import to_json
 from operators.broker.endpoint import find_endpoint
-from operators.broker.errors import JobLost, RequestRefused
 from operators.control.job_control import JobControl
 from operators.control.job_messages import Outcome
 from operators.control.job_program import JobProgram
 from operators.control.job_service import JobService
+from operators.errors import JobLost, RequestRefused
 from operators.job.job import Job
 from operators.spark.launch.launcher import SparkLauncher
 from operators.spark.launch.task import Program
@@ -110,11 +110,11 @@ class JobOnSpark:
             if (error := query.exception()) is not None:
                 raise error
         service = self._service()
-        door = find_endpoint(self._directory, service.job)
+        endpoint = find_endpoint(self._directory, service.job)
         service.finish()
         try:
-            for output in door.outputs:
-                door.gate.latest(output, settle=True)
+            for output in endpoint.outputs:
+                endpoint.client.latest(output, settle=True)
         except (JobLost, RequestRefused):
             if not self.wait(ENDING_S):  # a job of which nothing is left to be read has ended
                 raise

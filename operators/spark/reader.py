@@ -38,7 +38,7 @@ class Pickup(InputPartition):
 class Origin:
     """Where the rows come from."""
 
-    gate: BrokerClient
+    client: BrokerClient
     job: str
     run: str
     output: str
@@ -47,12 +47,12 @@ class Origin:
 
     def parts(self, start: int, end: int) -> Sequence[Pickup]:
         """What lies between two offsets."""
-        return [Pickup(pieces) for pieces in self.gate.parts(self.output, start, end)]
+        return [Pickup(pieces) for pieces in self.client.parts(self.output, start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part."""
         assert isinstance(partition, Pickup), partition
-        for batch in self.gate.read(self.output, partition.pieces):
+        for batch in self.client.read(self.output, partition.pieces):
             yield batch.cast(self.schema)
         keep_what_is_loaded()
 
@@ -64,7 +64,7 @@ class BatchReader(DataSourceReader):
         self._origin = origin
 
     def partitions(self) -> Sequence[InputPartition]:
-        first, end = self._origin.gate.latest(self._origin.output, settle=True)
+        first, end = self._origin.client.latest(self._origin.output, settle=True)
         return self._origin.parts(first, end) or [Pickup(())]  # for none Spark would make up one of its own
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -81,7 +81,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
 
     def initialOffset(self) -> Offset:
-        first, _ = self._origin.gate.latest(self._origin.output)
+        first, _ = self._origin.client.latest(self._origin.output)
         return self._offset(first)
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -90,7 +90,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if self._bytes_max is None else ReadMaxBytes(self._bytes_max)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        _, self._target = self._origin.gate.latest(self._origin.output, settle=True)
+        _, self._target = self._origin.client.latest(self._origin.output, settle=True)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -98,7 +98,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadAllAvailable):
             rows_max = bytes_max = None
         begin = self._epoch(start)
-        _, end = self._origin.gate.latest(
+        _, end = self._origin.client.latest(
             self._origin.output,
             begin,
             rows_max=rows_max,
@@ -108,7 +108,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._offset(end if self._target is None else min(end, max(begin, self._target)))
 
     def reportLatestOffset(self) -> Offset:
-        _, end = self._origin.gate.latest(self._origin.output)
+        _, end = self._origin.client.latest(self._origin.output)
         return self._offset(end)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -118,7 +118,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._origin.read(partition)
 
     def commit(self, end: Offset) -> None:
-        self._origin.gate.forget(self._origin.output, self._epoch(end))
+        self._origin.client.forget(self._origin.output, self._epoch(end))
 
     def _offset(self, epoch: int) -> Offset:
         return {"run": self._origin.run, "epoch": epoch}

@@ -41,9 +41,9 @@ class HailerSource(DataSource):
         return "hailer"
 
     def schema(self) -> StructType:
-        door = self._door()
-        output = door.choose_output(self.options.get("output"))
-        return spark_schema(door.outputs[output], f"output {output!r} of job {door.name!r}")
+        endpoint = self._endpoint()
+        output = endpoint.choose_output(self.options.get("output"))
+        return spark_schema(endpoint.outputs[output], f"output {output!r} of job {endpoint.name!r}")
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return BatchReader(self._origin(schema))
@@ -63,25 +63,25 @@ class HailerSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         return StreamWriter(self._target(schema))
 
-    def _door(self) -> JobEndpoint:
+    def _endpoint(self) -> JobEndpoint:
         check_options(self.options)
-        door = find_endpoint(Path(self.options.get("directory") or Path.cwd()), self.options.get("job"))
+        endpoint = find_endpoint(Path(self.options.get("directory") or Path.cwd()), self.options.get("job"))
         keep_what_is_loaded()
-        return door
+        return endpoint
 
     def _target(self, schema: StructType) -> WriteTarget:
-        door = self._door()
-        input = door.choose_input(self.options.get("input"))
-        declared = door.inputs[input]
+        endpoint = self._endpoint()
+        input = endpoint.choose_input(self.options.get("input"))
+        declared = endpoint.inputs[input]
         if declared is not None:
-            check_fits(schema, declared, f"input {input!r} of job {door.name!r}")
-        return WriteTarget(door.gate, input, declared, final=flag(self.options, "final"))
+            check_fits(schema, declared, f"input {input!r} of job {endpoint.name!r}")
+        return WriteTarget(endpoint.client, input, declared, final=flag(self.options, "final"))
 
     def _origin(self, schema: StructType) -> Origin:
-        door = self._door()
-        output = door.choose_output(self.options.get("output"))
-        where = f"output {output!r} of job {door.name!r}"
+        endpoint = self._endpoint()
+        output = endpoint.choose_output(self.options.get("output"))
+        where = f"output {output!r} of job {endpoint.name!r}"
         spoken = spoken_schema(schema)
-        if not spoken.equals(spoken_schema(spark_schema(door.outputs[output], where))):
+        if not spoken.equals(spoken_schema(spark_schema(endpoint.outputs[output], where))):
             raise ConfigError(f"{where} is not what .schema(...) says; leave it out, and the job's own is taken")
-        return Origin(door.gate, door.name, door.run, output, spoken)
+        return Origin(endpoint.client, endpoint.name, endpoint.run, output, spoken)

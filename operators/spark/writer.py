@@ -34,7 +34,7 @@ class Staged(WriterCommitMessage):
 class WriteTarget:
     """Where the rows go."""
 
-    gate: BrokerClient
+    client: BrokerClient
     input: str
     schema: pa.Schema | None
     final: bool
@@ -45,17 +45,17 @@ class WriteTarget:
         attempt = uuid.uuid4().hex
         schema = self.schema
         fit = batches if schema is None else (fitted(one, schema) for one in batches)
-        self.gate.stage(self.input, attempt, query, batch, fit)
+        self.client.stage(self.input, attempt, query, batch, fit)
         keep_what_is_loaded()
         return Staged(query, attempt)
 
     def commit(self, query: str, batch: int, messages: list[WriterCommitMessage | None]) -> None:
         """Release the attempts that count."""
-        self.gate.commit(self.input, query, batch, _attempts(messages), last=self.final)
+        self.client.commit(self.input, query, batch, _attempts(messages), last=self.final)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Drop the attempts that are known."""
-        self.gate.abort(self.input, _attempts(messages))
+        self.client.abort(self.input, _attempts(messages))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -75,7 +75,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         queries = {message.query for message in messages if isinstance(message, Staged)}
         if not queries:  # no task, no rows, and no way to know the query
-            self._target.gate.skip(self._target.input, batchId)
+            self._target.client.skip(self._target.input, batchId)
             return
         [query] = queries
         self._target.commit(query, batchId, messages)

@@ -116,32 +116,32 @@ def test_a_process_that_is_killed_ends_the_job_with_a_report(tmp_path: Path):
 
 def test_batches_that_others_feed_are_counted_and_read_alike_while_processes_come_and_go(tmp_path: Path):
     (tmp_path / "counts.py").write_text(COUNTS)
-    with serving(tmp_path, "-n2") as (_, door):
+    with serving(tmp_path, "-n2") as (_, endpoint):
         fed: list[list[str]] = []
 
         def feed_some() -> None:
             words = [f"w{(len(fed) * word) % 97}" for word in range(10)]
             often = ["w13"] * (2 if len(fed) % 3 else 150)  # which is combined before it is sent
-            feed(door, len(fed), [" ".join(words), " ".join(often)])
+            feed(endpoint, len(fed), [" ".join(words), " ".join(often)])
             fed.append([*words, *often])
 
         feed_some()
-        door.gate.latest("counts", settle=True)
-        first = read(door, "counts", 0, 1)
+        endpoint.client.latest("counts", settle=True)
+        first = read(endpoint, "counts", 0, 1)
         for number in ("3", "1"):
             scaling = start((HAILER, "scale", number), tmp_path, tmp_path)
             while scaling.poll() is None:
                 feed_some()
             assert end(scaling).code == 0
-            assert read(door, "counts", 0, 1) == first
+            assert read(endpoint, "counts", 0, 1) == first
         totals = Counter(word for words in fed for word in words)
-        _, end_ = door.gate.latest("counts", settle=True)
-        assert sorted(read(door, "counts", 0, end_), key=str) == sorted(
+        _, end_ = endpoint.client.latest("counts", settle=True)
+        assert sorted(read(endpoint, "counts", 0, end_), key=str) == sorted(
             ((word, n) for word, total in totals.items() for n in range(1, total + 1)), key=str
         )
-        door.gate.latest("sums", settle=True)
+        endpoint.client.latest("sums", settle=True)
         last: dict[object, tuple[object, ...]] = {}
-        for row in sorted(read(door, "sums", 0, end_)):
+        for row in sorted(read(endpoint, "sums", 0, end_)):
             last[row[0]] = row
         assert set(last.values()) == {(word, n, n * int(word[1:]), float(word[1:])) for word, n in totals.items()}
         assert (tmp_path / "combined").exists()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from operators.broker.endpoint import JobEndpoint, find_endpoint
-from operators.broker.errors import JobLost, RequestRefused
+from operators.errors import JobLost, RequestRefused
 from tests.process.jobs import HAILER, ask, hailer, wait_until
 from tests.processes import end, start
 
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 @contextmanager
 def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], JobEndpoint]]:
-    """A job that is open, and its door."""
+    """A job that is served, and where."""
     process = start((HAILER, "run", "counts.py", "--serve", *arguments), folder, folder)
 
     try:
@@ -54,49 +54,51 @@ def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
             end(process)
 
 
-def feed(door: JobEndpoint, batch: int, lines: list[str], query: str = "q") -> None:
+def feed(endpoint: JobEndpoint, batch: int, lines: list[str], query: str = "q") -> None:
     """One batch, written by two tasks."""
     attempts = [f"{query}/{batch}/{task}" for task in range(2)]
     for task, attempt in enumerate(attempts):
-        rows = pa.record_batch({"line": lines[task::2]}, schema=door.inputs["lines"])
-        door.gate.stage("lines", attempt, query, batch, [rows])
-    door.gate.commit("lines", query, batch, attempts)
+        rows = pa.record_batch({"line": lines[task::2]}, schema=endpoint.inputs["lines"])
+        endpoint.client.stage("lines", attempt, query, batch, [rows])
+    endpoint.client.commit("lines", query, batch, attempts)
 
 
-def read(door: JobEndpoint, output: str, start: int, end: int) -> list[tuple[object, ...]]:
-    batches = [batch for pieces in door.gate.parts(output, start, end) for batch in door.gate.read(output, pieces)]
+def read(endpoint: JobEndpoint, output: str, start: int, end: int) -> list[tuple[object, ...]]:
+    batches = [
+        batch for pieces in endpoint.client.parts(output, start, end) for batch in endpoint.client.read(output, pieces)
+    ]
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
 def test_counts_are_right_and_read_alike_while_processes_come_and_go(folder: Path):
     """From two processes to three, and to one; what was read before is read again after."""
     words = [str(number % 12) for number in range(600)]
-    with serving(folder, "-n2") as (process, door):
+    with serving(folder, "-n2") as (process, endpoint):
         batch = 0
 
         def feed_some() -> None:
             nonlocal batch
             for _ in range(10):
-                feed(door, batch, [" ".join(words[batch * 10 : batch * 10 + 10])] * 2)
+                feed(endpoint, batch, [" ".join(words[batch * 10 : batch * 10 + 10])] * 2)
                 batch += 1
 
         feed_some()
-        _, end_ = door.gate.latest("totals", settle=True)
+        _, end_ = endpoint.client.latest("totals", settle=True)
         assert end_ == 10
-        first = read(door, "totals", 0, 10)
+        first = read(endpoint, "totals", 0, 10)
         for processes in ("3", "1"):
             scaling = start((HAILER, "scale", processes), folder, folder)
             while scaling.poll() is None:
                 feed_some()
                 words += words
             assert end(scaling).code == 0
-            assert read(door, "totals", 0, 10) == first
+            assert read(endpoint, "totals", 0, 10) == first
         feed_some()
         fed = Counter[object]()
         for number in words[: batch * 10]:
             fed[number] += 2 * int(number)
-        _, end_ = door.gate.latest("totals", settle=True)
-        rows = read(door, "totals", 0, end_)
+        _, end_ = endpoint.client.latest("totals", settle=True)
+        rows = read(endpoint, "totals", 0, end_)
         assert len(rows) == 20 * batch
         totals: dict[object, int] = {}
         for word, total in rows:
@@ -106,37 +108,37 @@ def test_counts_are_right_and_read_alike_while_processes_come_and_go(folder: Pat
         # It ends when it is told to, and when all that came out has been read.
         assert ask(folder, "finish").startswith("counts takes nothing more")
         assert process.poll() is None
-        door.gate.forget("totals", end_)
+        endpoint.client.forget("totals", end_)
         ended = end(process)
         assert (ended.code, ended.out) == (0, "")
 
 
 def test_bins_and_workers_move_while_nothing_comes_in(folder: Path):
-    with serving(folder, "-n2") as (_, door):
-        feed(door, 0, ["1 2 3"])
+    with serving(folder, "-n2") as (_, endpoint):
+        feed(endpoint, 0, ["1 2 3"])
         assert "moved 2 bins" in ask(folder, "move", "0", "2", "--to", "1")
         assert "1 process joined" in ask(folder, "scale", "3")
         assert "moved" in ask(folder, "rebalance", "--strategy", "fluid")
         assert "2 processes left" in ask(folder, "scale", "1")
-        feed(door, 1, ["1 2 3"])
-        _, end_ = door.gate.latest("totals", settle=True)
-        assert sorted(read(door, "totals", 0, end_)) == [(str(n), n * times) for n in (1, 2, 3) for times in (1, 2)]
+        feed(endpoint, 1, ["1 2 3"])
+        _, end_ = endpoint.client.latest("totals", settle=True)
+        assert sorted(read(endpoint, "totals", 0, end_)) == [(str(n), n * times) for n in (1, 2, 3) for times in (1, 2)]
 
 
 def test_what_a_function_rejects_goes_to_the_dead_letters(folder: Path):
-    with serving(folder) as (_, door):
-        feed(door, 0, ["1 2 tea", "milk 3"])
-        door.gate.latest("rejected", settle=True)
+    with serving(folder) as (_, endpoint):
+        feed(endpoint, 0, ["1 2 tea", "milk 3"])
+        endpoint.client.latest("rejected", settle=True)
         reason = "ValueError: invalid literal for int() with base 10: {!r}".format
-        assert sorted(read(door, "rejected", 0, 1)) == [("milk", reason("milk")), ("tea", reason("tea"))]
-        assert sorted(read(door, "totals", 0, 1)) == [("1", 1), ("2", 2), ("3", 3)]
+        assert sorted(read(endpoint, "rejected", 0, 1)) == [("milk", reason("milk")), ("tea", reason("tea"))]
+        assert sorted(read(endpoint, "totals", 0, 1)) == [("1", 1), ("2", 2), ("3", 3)]
 
 
 def test_a_record_that_no_function_takes_ends_the_job_and_is_named_with_its_epoch(folder: Path):
-    with serving(folder, "-n2") as (process, door):
-        feed(door, 0, ["1 2"])
+    with serving(folder, "-n2") as (process, endpoint):
+        feed(endpoint, 0, ["1 2"])
         with suppress(JobLost, RequestRefused):  # the answer to the commit may come before the end, or not
-            feed(door, 1, ["13"])
+            feed(endpoint, 1, ["13"])
         ended = end(process)
     assert ended.code == 1
     assert "operator 'map' (" in ended.err

@@ -38,7 +38,7 @@ def test_each_row_is_released_once(moves: list[tuple[str, int]]):
         elif move == "commit" and (len(complete) == TASKS or batch < done):
             committed = intake.commit("q", batch, list(complete.values()))
             if committed.release is not None:
-                released.update(parcel.data for parcel in committed.release.parcels)  # type: ignore[misc]
+                released.update(blob.data for blob in committed.release.blobs)  # type: ignore[misc]
                 epochs.append(committed.release.epoch)
             batch, complete = batch + 1, {}
             done = max(done, batch)

@@ -1,26 +1,26 @@
-"""An input of a portal: what is staged, what a commit releases, and at which epoch."""
+"""An input of a broker: what is staged, what a commit releases, and at which epoch."""
 
 from __future__ import annotations
 
 import pytest
 
-from operators.broker.errors import RequestRefused
 from operators.broker.intake import Committed, Intake, Release
 from operators.broker.spill import Blob
+from operators.errors import RequestRefused
 
 
-def parcel(text: str) -> Blob:
+def blob(text: str) -> Blob:
     return Blob(len(text), text.encode())
 
 
 def staged(intake: Intake, attempt: str, query: str, batch: int, *texts: str) -> list[Blob]:
     """Stage an attempt with a row per text, completely."""
     assert intake.open(attempt, query, batch)
-    parcels = [parcel(text) for text in texts]
-    for one in parcels:
+    blobs = [blob(text) for text in texts]
+    for one in blobs:
         intake.stage(attempt, one, 1)
     intake.complete(attempt, len(texts))
-    return parcels
+    return blobs
 
 
 def test_a_commit_releases_the_attempts_it_names_at_the_batchs_own_number():
@@ -38,7 +38,7 @@ def test_attempts_of_the_batch_that_the_commit_does_not_name_are_dropped():
     loser = staged(intake, "b", "q", 0, "one")
     other = staged(intake, "c", "another query", 0, "two")
     assert intake.commit("q", 0, ["a"]) == Committed(0, Release("lines", 0, kept, 1, False), loser)
-    assert intake.attempts["c"].parcels == other
+    assert intake.attempts["c"].blobs == other
 
 
 def test_a_batch_that_is_committed_again_is_acknowledged_and_releases_nothing():
@@ -102,7 +102,7 @@ def test_attempts_that_are_unknown_incomplete_or_anothers_are_refused_and_nothin
 def test_an_attempt_that_lacks_rows_is_refused():
     intake = Intake("lines")
     intake.open("a", "q", 0)
-    intake.stage("a", parcel("row"), 1)
+    intake.stage("a", blob("row"), 1)
     with pytest.raises(RequestRefused, match="says that it has 2 rows, and 1 have come"):
         intake.complete("a", 2)
 

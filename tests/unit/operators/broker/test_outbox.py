@@ -1,21 +1,21 @@
-"""An output of a portal: what may be read, in which parts, and what is forgotten."""
+"""An output of a broker: what may be read, in which parts, and what is forgotten."""
 
 from __future__ import annotations
 
 import pytest
 
 from operators.broker import outbox as module
-from operators.broker.errors import RequestRefused
-from operators.broker.outbox import Kept, Outbox, OutputPart
+from operators.broker.outbox import KeptRows, Outbox, OutputPart
 from operators.broker.spill import Blob
+from operators.errors import RequestRefused
 
 
-def kept(text: str, rows: int = 1) -> Kept:
-    return Kept(Blob(len(text), text.encode()), rows)
+def kept(text: str, rows: int = 1) -> KeptRows:
+    return KeptRows(Blob(len(text), text.encode()), rows)
 
 
 def filled(*epochs: int) -> Outbox:
-    """An outbox with one parcel of one row in each of these epochs, all closed."""
+    """An outbox with one blob of one row in each of these epochs, all closed."""
     outbox = Outbox("counts")
     for epoch in epochs:
         outbox.add(epoch, kept(f"epoch {epoch}"))
@@ -25,8 +25,7 @@ def filled(*epochs: int) -> Outbox:
 
 def texts(outbox: Outbox, parts: list[OutputPart]) -> list[list[bytes | None]]:
     return [
-        [parcel.data for epoch, first, end in part.pieces for parcel in outbox.read(epoch, first, end)]
-        for part in parts
+        [blob.data for epoch, first, end in part.pieces for blob in outbox.read(epoch, first, end)] for part in parts
     ]
 
 
@@ -69,7 +68,7 @@ def test_parts_cover_everything_once_in_order_and_are_the_same_again(monkeypatch
 
 def test_what_is_forgotten_is_gone_and_asking_for_it_says_so():
     outbox = filled(0, 1, 2)
-    assert [parcel.data for parcel in outbox.forget(2)] == [b"epoch 0", b"epoch 1"]
+    assert [blob.data for blob in outbox.forget(2)] == [b"epoch 0", b"epoch 1"]
     assert outbox.forget(2) == []
     for ask in (lambda: outbox.parts(1, 3), lambda: outbox.read(1, 0, 1)):
         with pytest.raises(RequestRefused, match="epoch 1 of output 'counts' was read, committed and forgotten"):
