@@ -14,7 +14,7 @@ from tests.tidy.source import FRONT_DOOR, PACKAGES
 
 TOP_LEVEL = frozenset(
     {*PACKAGES, f"{FRONT_DOOR}.py"}
-    | {*"hailer-stubs examples tests docs pyproject.toml README.md Makefile LICENSE".split()}
+    | {*"examples tests docs pyproject.toml README.md Makefile LICENSE".split()}
 )
 
 MACHINE_PATH = re.compile(r"(?<![\w./])/(?:work|root|home|Users)/\w*")
