@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from framework.errors import GraphError, PeerLost, PeerRefused
 from framework.events import MembersChanged
+from framework.membership.dataflow_state import DataflowState
 from framework.membership.effects import (
     Effect,
     EnterPhase,
@@ -32,7 +33,6 @@ from framework.membership.obstacles import Obstacles
 from framework.membership.protocol import Member
 from framework.progress.order import EPOCH_MAX
 from framework.wire.messages import Abort, Lost, Message, Progress, encode
-from framework.worker.dataflow_state import WorkerDataflowState
 
 if TYPE_CHECKING:
     from framework.worker.stepper import Stepper
@@ -44,7 +44,9 @@ JOIN_TIMEOUT_S = 30.0
 class Membership:
     """Who takes part, and this worker's part in changing that."""
 
-    def __init__(self, stepper: Stepper, members: Members, addresses: dict[WorkerId, Address]) -> None:
+    def __init__(
+        self, stepper: Stepper, dataflow_state: DataflowState, members: Members, addresses: dict[WorkerId, Address]
+    ) -> None:
         self.worker = stepper.id
         self.joiner: Joiner | None = None
         """The protocol core of this worker's own join, if it came after the job had begun."""
@@ -62,9 +64,9 @@ class Membership:
         """Called with a worker that wants to leave and has bins, say, that must go first."""
         self._stepper = stepper
         self._dataflows = stepper.dataflows
-        self.dataflow_state = WorkerDataflowState(stepper.id, stepper.dataflows)
+        self.dataflow_state = dataflow_state
         participation = tuple((founder, 0, EPOCH_MAX) for founder in members.workers)
-        self.member = Member(stepper.id, members, members.workers, addresses, participation, (), self.dataflow_state)
+        self.member = Member(stepper.id, members, members.workers, addresses, participation, (), dataflow_state)
         """The protocol core of everybody's joins and leaves."""
         self.audience = self.member.audience
         """The workers that hear of this one's progress."""

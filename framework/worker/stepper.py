@@ -17,6 +17,7 @@ from framework.progress.subgraph import Change
 from framework.wire.container import Reservation
 from framework.wire.messages import Abort, Built, Data, Goodbye, Lost, Message, Progress
 from framework.worker.agenda import Agenda
+from framework.worker.dataflow_state import WorkerDataflowState
 from framework.worker.dataflows import Dataflows
 from framework.worker.transport import Transport
 
@@ -48,7 +49,7 @@ class Stepper:
         self._unannounced: list[Built] = []
         self._stopping: str | None = None
         known = addresses or dict.fromkeys(members.workers, ("", 0))
-        self.membership = Membership(self, members, dict(known))
+        self.membership = Membership(self, WorkerDataflowState(worker, self.dataflows), members, dict(known))
 
     @property
     def members(self) -> Members:

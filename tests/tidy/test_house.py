@@ -21,9 +21,16 @@ def test_imports_point_one_way(source: Source):
     _pass(imports.imports_against_the_layers(source))
 
 
+def test_rooms_import_from_those_below(source: Source):
+    _pass(imports.imports_against_the_rooms(source))
+
+
 def test_pure_modules_reach_no_io(source: Source):
-    assert any(imports.is_protected(module) for module in source.shipped), "the list of pure modules names none"
     _pass(imports.impure_imports(source))
+
+
+def test_every_pure_module_is_protected(source: Source):
+    _pass(imports.unprotected_pure_modules(source))
 
 
 def test_no_module_is_unimported(source: Source):
