@@ -97,7 +97,7 @@ class JobControl:
         def renew() -> None:
             while not ended.wait(LINE_S):
                 with suppress(BadRequest):  # a worker that cannot answer yet
-                    self._terminal.show_line(progress_line(service.job, service.pulse(), columns()))
+                    self._terminal.show_line(progress_line(service.job, service.progress(), columns()))
 
         thread = threading.Thread(target=renew, name="progress", daemon=True)
         thread.start()

@@ -17,7 +17,7 @@ from routing.migration.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class JobPulse:
+class JobProgress:
     """How far a job is."""
 
     workers: int

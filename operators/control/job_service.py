@@ -23,7 +23,7 @@ from operators.broker.address import BrokerAddress
 from operators.control.job_messages import (
     NOTHING,
     Explanation,
-    JobPulse,
+    JobProgress,
     JobStatus,
     Outcome,
     PlanStatus,
@@ -40,7 +40,7 @@ from operators.control.worker_messages import (
     AskBroker,
     AskExplanation,
     AskPlan,
-    AskPulse,
+    AskProgress,
     AskStatus,
     BlockerState,
     CancelPlan,
@@ -122,10 +122,10 @@ class JobService:
 
     # What can be asked
 
-    def pulse(self) -> JobPulse:
+    def progress(self) -> JobProgress:
         """How far the job is; cheap."""
-        answers, silent = self._rpc.ask_all(AskPulse())
-        return JobPulse(
+        answers, silent = self._rpc.ask_all(AskProgress())
+        return JobProgress(
             workers=len(self._rpc.workers),
             running_s=time.monotonic() - self._began_s,
             frontier=least_frontier(answer.frontier for answer in answers.values()),

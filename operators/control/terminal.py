@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from framework.launch.output_lines import whole_lines
 from framework.membership.members import WorkerId
-from operators.control.job_messages import JobPulse
+from operators.control.job_messages import JobProgress
 from operators.control.render import show_times
 
 DRAIN_S = 5.0
@@ -105,26 +105,26 @@ def columns() -> int:
     return shutil.get_terminal_size().columns
 
 
-def progress_line(job: str, pulse: JobPulse, width: int) -> str:
+def progress_line(job: str, progress: JobProgress, width: int) -> str:
     """How far a job is, in one line that fits: what matters less goes first.
 
-    >>> pulse = JobPulse(workers=2, running_s=75.2, frontier=(41,), plan=None, silent=())
-    >>> progress_line("wordcount", pulse, 80)
+    >>> progress = JobProgress(workers=2, running_s=75.2, frontier=(41,), plan=None, silent=())
+    >>> progress_line("wordcount", progress, 80)
     'wordcount   epoch 41   2 workers   1:15'
-    >>> progress_line("wordcount", pulse, 24)
+    >>> progress_line("wordcount", progress, 24)
     'wordcount   epoch 41'
-    >>> progress_line("wordcount", pulse, 12)
+    >>> progress_line("wordcount", progress, 12)
     'epoch 41'
     """
-    minutes, seconds = divmod(int(pulse.running_s), 60)
-    plan = pulse.plan
-    silent = ", ".join(map(str, pulse.silent))
+    minutes, seconds = divmod(int(progress.running_s), 60)
+    plan = progress.plan
+    silent = ", ".join(map(str, progress.silent))
     parts = [  # (how much it matters, text), in the order of the line
         (1, job),
-        (0, f"epoch {show_times(pulse.frontier)}" if pulse.frontier else "ending"),
+        (0, f"epoch {show_times(progress.frontier)}" if progress.frontier else "ending"),
         (2, f"plan: {plan.steps_done} of {plan.steps} steps" if plan and not plan.finished else ""),
         (3, f"no answer from {silent}" if silent else ""),
-        (4, f"{pulse.workers} worker{'s' * (pulse.workers != 1)}"),
+        (4, f"{progress.workers} worker{'s' * (progress.workers != 1)}"),
         (5, f"{minutes}:{seconds:02}"),
     ]
     for most in range(5, -1, -1):

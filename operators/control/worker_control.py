@@ -14,9 +14,9 @@ from operators.admin.errors import BadRequest
 from operators.broker.address import BrokerAddress
 from operators.control import worker_messages as messages
 from operators.control.plan_driver import PlanDriver
-from operators.control.worker_messages import PlanShare, PlanState, Request, RescaleShare, WorkerPulse, WorkerStatus
+from operators.control.worker_messages import PlanShare, PlanState, Request, RescaleShare, WorkerProgress, WorkerStatus
 from operators.control.worker_rescale import RescaleMeter, check_may_leave, check_rescalable, rescale_share
-from operators.control.worker_status import OperatorMeter, explain, movable_bins, pulse, status
+from operators.control.worker_status import OperatorMeter, explain, movable_bins, progress, status
 from operators.job.flow import Flow
 from operators.job.served import ServedJob
 from routing.registry import commanded_on
@@ -34,7 +34,7 @@ class WorkerControl:
         self._operator_meter: OperatorMeter | None = None
         self._rescale_meter: RescaleMeter | None = None
         self._handlers: Mapping[type[Request[Any]], Callable[[Any], Any]] = {
-            messages.AskPulse: self._pulse,
+            messages.AskProgress: self._progress,
             messages.AskStatus: self._status,
             messages.AskExplanation: lambda request: explain(worker, request.operator),
             messages.AskBins: lambda _: movable_bins(worker),
@@ -60,8 +60,8 @@ class WorkerControl:
 
     # Questions
 
-    def _pulse(self, _: messages.AskPulse) -> WorkerPulse:
-        return pulse(self._worker, self._plan())
+    def _progress(self, _: messages.AskProgress) -> WorkerProgress:
+        return progress(self._worker, self._plan())
 
     def _status(self, _: messages.AskStatus) -> WorkerStatus:
         if self._operator_meter is None:

@@ -43,7 +43,7 @@ class PlanState:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerPulse:
+class WorkerProgress:
     """How far a worker is."""
 
     frontier: Frontier
@@ -171,7 +171,7 @@ class Request(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class AskPulse(Request[WorkerPulse]):
+class AskProgress(Request[WorkerProgress]):
     """How far is it? Cheap."""
 
 
@@ -243,7 +243,7 @@ class EndInputs(Request[None]):
 REQUESTS: Mapping[str, type[Request[Any]]] = {
     request.__name__: request
     for request in (
-        AskPulse,
+        AskProgress,
         AskStatus,
         AskExplanation,
         AskBins,

@@ -28,7 +28,7 @@ from operators.control.worker_messages import (
     OperatorActivity,
     PlanState,
     WorkerExplanation,
-    WorkerPulse,
+    WorkerProgress,
     WorkerStatus,
 )
 from routing.registry import commanded_on, operators_on
@@ -40,9 +40,9 @@ BLOCKERS_MAX = 100
 """How many of a worker's holdings an explanation lists."""
 
 
-def pulse(worker: Worker, plan: PlanState | None) -> WorkerPulse:
+def progress(worker: Worker, plan: PlanState | None) -> WorkerProgress:
     """How far a worker is: cheap enough to be asked all the time."""
-    return WorkerPulse(_least(worker), plan)
+    return WorkerProgress(_least(worker), plan)
 
 
 def status(worker: Worker, meter: OperatorMeter, plan: PlanState | None) -> WorkerStatus:

@@ -216,7 +216,7 @@ class JobOnSpark:
         if self._plane.service is None:
             return False
         try:
-            return bool(self._plane.service.pulse().silent)
+            return bool(self._plane.service.progress().silent)
         except HailerError:
             return True
 

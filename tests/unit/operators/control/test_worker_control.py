@@ -19,7 +19,7 @@ from operators.control.worker_messages import (
     AskBroker,
     AskExplanation,
     AskPlan,
-    AskPulse,
+    AskProgress,
     AskRescale,
     AskStatus,
     BeginRescale,
@@ -32,7 +32,7 @@ from operators.control.worker_messages import (
     Request,
     RescaleShare,
     RunPlan,
-    WorkerPulse,
+    WorkerProgress,
 )
 from operators.job.run_loop import feed_from, run_on_worker
 from routing.migration.plan import Plan
@@ -44,7 +44,7 @@ def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
     return total + n, [(word, total + n)]
 
 
-QUESTIONS = [AskPulse(), AskStatus(), AskExplanation(None), AskBins(), AskPlan(), AskRescale(), AskBroker()]
+QUESTIONS = [AskProgress(), AskStatus(), AskExplanation(None), AskBins(), AskPlan(), AskRescale(), AskBroker()]
 ACTIONS = [RunPlan(NO_PLAN, 0.0), CancelPlan(), BeginRescale(), CheckMayLeave(), Leave(), EndInputs()]
 
 
@@ -64,7 +64,7 @@ def test_before_the_dataflow_is_built_nothing_can_be_done(request_: Request[obje
 def test_before_the_dataflow_is_built_there_is_little_to_tell():
     def main(worker: Worker) -> None:
         control = WorkerControl(worker)
-        assert control.answer(AskPulse()) == WorkerPulse((), None)
+        assert control.answer(AskProgress()) == WorkerProgress((), None)
         assert control.answer(AskStatus()).operators == ()
         with pytest.raises(BadRequest, match="no dataflow runs on this job's workers now"):
             control.answer(AskExplanation(None))
@@ -106,7 +106,7 @@ def test_a_job_that_runs_answers():
             assert (cost.joined, cost.waiting, cost.bins_moved) == ((), (), 0)
             assert control.answer(RunPlan(NO_PLAN, 0.0)) == 0
             status = control.answer(AskStatus())
-            assert status.plan == control.answer(AskPulse()).plan == control.answer(AskPlan()).plan
+            assert status.plan == control.answer(AskProgress()).plan == control.answer(AskPlan()).plan
             assert [(table.name, table.owners) for table in status.bins] == [("count", (0, 0))]
             assert control.answer(AskExplanation("count")).name == "count"
             seen.append(control.answer(AskBins()))

@@ -9,7 +9,7 @@ from framework.worker.worker import Worker
 from operators import Input, Probe
 from operators.admin.errors import BadRequest
 from operators.control import worker_status
-from operators.control.worker_messages import WorkerPulse, WorkerStatus
+from operators.control.worker_messages import WorkerProgress, WorkerStatus
 
 
 def build(worker: Worker) -> tuple[Input[int], Probe]:
@@ -76,9 +76,9 @@ def test_operators_are_found_by_path_and_by_a_name_that_is_theirs_alone():
 
 
 def test_without_a_dataflow_there_is_nothing_to_explain():
-    def main(worker: Worker) -> WorkerPulse:
+    def main(worker: Worker) -> WorkerProgress:
         with pytest.raises(BadRequest, match="no dataflow runs"):
             worker_status.explain(worker, None)
-        return worker_status.pulse(worker, None)
+        return worker_status.progress(worker, None)
 
-    assert execute(main) == [WorkerPulse(frontier=(), plan=None)]
+    assert execute(main) == [WorkerProgress(frontier=(), plan=None)]
