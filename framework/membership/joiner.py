@@ -75,7 +75,7 @@ class Joiner:
                 effects = [Send(self._server, Enlisted(joiner)), self._enter(Phase.JOINED)]
             case _:
                 return None
-        return effects + self._go_on()
+        return effects + self._advance()
 
     def ready(self) -> list[Effect]:
         """The program has built its dataflows: ask to be enlisted."""
@@ -99,7 +99,7 @@ class Joiner:
             Send(self._server, Linked()),
         ]
 
-    def _go_on(self) -> list[Effect]:
+    def _advance(self) -> list[Effect]:
         effects: list[Effect] = []
         if self.phase is Phase.LEARNING and self._state is not None and self._first.keys() == self.addresses.keys():
             effects += self._compare(self._state)

@@ -61,7 +61,7 @@ class Leaver:
                 return [Send(min(self._others), Done(self._worker))]
         return []
 
-    def go_on(self) -> list[Send]:
+    def advance(self) -> list[Send]:
         """Say farewell once nothing is left."""
         if self.step is LeaveStep.DRAINING and self._state.quiescent():
             self.step = LeaveStep.PARTING

@@ -214,7 +214,7 @@ class Member:
         if self.leaving is not None:
             if self.leaving.step is not LeaveStep.RELEASING and self._worker not in self.members.workers:
                 self._do(self.turns.hand_over(self.members.coordinator))
-            self._do(self.leaving.go_on())
+            self._do(self.leaving.advance())
         return self._collected()
 
     @property

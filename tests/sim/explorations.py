@@ -144,10 +144,10 @@ def lend_at_the_frontier(self: WorkerDataflowState) -> tuple[LentCapability, ...
 class HastyJoiner(Joiner):
     """Does not wait until every member has admitted it."""
 
-    def _go_on(self) -> list[Effect]:
+    def _advance(self) -> list[Effect]:
         if self.phase is Phase.LEARNING and self._state is not None:
-            return [*self._compare(self._state), *super()._go_on()]
-        return super()._go_on()
+            return [*self._compare(self._state), *super()._advance()]
+        return super()._advance()
 
 
 class LateServer(BootstrapServer):

@@ -17,13 +17,13 @@ def test_farewell_waits_until_nobody_sends_records_and_nothing_is_left():
     assert leaver.begin() == [Send(ONE, Leaving(1)), Send(TWO, Leaving(1))]
     dataflows.quiet = True
     assert leaver.receive(ONE, Released()) == []
-    assert leaver.go_on() == [], "worker 2 may still send"
+    assert leaver.advance() == [], "worker 2 may still send"
     assert leaver.receive(TWO, Released()) == []
     dataflows.quiet = False
-    assert leaver.go_on() == [], "something has come meanwhile"
+    assert leaver.advance() == [], "something has come meanwhile"
     dataflows.quiet = True
-    assert leaver.go_on() == [Send(ONE, Farewell()), Send(TWO, Farewell())]
-    assert leaver.go_on() == [], "once is enough"
+    assert leaver.advance() == [Send(ONE, Farewell()), Send(TWO, Farewell())]
+    assert leaver.advance() == [], "once is enough"
 
 
 def test_the_turn_is_over_when_all_have_heard_the_farewell():
@@ -31,7 +31,7 @@ def test_the_turn_is_over_when_all_have_heard_the_farewell():
     leaver.begin()
     for peer in ONE, TWO:
         leaver.receive(peer, Released())
-    leaver.go_on()
+    leaver.advance()
     assert leaver.receive(TWO, Farewell()) == []
     assert leaver.receive(ONE, Farewell()) == [Send(ONE, Done(ME))]
     assert leaver.step is LeaveStep.GONE
