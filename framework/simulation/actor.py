@@ -35,7 +35,7 @@ Arrivals: TypeAlias = tuple[tuple[WorkerId, Frame], ...]
 class Act(Enum):
     """What a worker does apart from stepping."""
 
-    GO_ON = "its program goes on"
+    RESUME = "its program goes on"
 
 
 Given: TypeAlias = Arrivals | Act
@@ -223,7 +223,7 @@ class _Body:
         self.worker = Worker(role.worker, members, self._transport, clock=lambda: 0.0)
         if role.server is None:
             self._program = role.part(self.worker, self._log)
-            self.move(Act.GO_ON)
+            self.move(Act.RESUME)
         else:
             self.worker.join(role.server, ("simulated", role.worker))
 
@@ -232,8 +232,8 @@ class _Body:
         forget = observe_capabilities(self._capabilities.append)
         try:
             match given:
-                case Act.GO_ON:
-                    self._go_on()
+                case Act.RESUME:
+                    self._resume()
                 case _:
                     self._step(given)
             while self._restless and self._status is ActorStatus.HERE and not self._must_build:
@@ -276,7 +276,7 @@ class _Body:
         sent, self._transport.sent = self._transport.sent, []
         return tuple(sent)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         assert self._program is not None
         try:
             next(self._program)

@@ -163,7 +163,7 @@ class SimulatedCluster:
         elif chosen < len(links) + len(awake):
             self._step(awake[chosen - len(links)])
         else:
-            self._go_on(self.random.choice(willing))
+            self._resume(self.random.choice(willing))
 
     def _moved(self, worker: WorkerId) -> None:
         for check in self.after_move:
@@ -195,7 +195,7 @@ class SimulatedCluster:
         if end.asleep_until_s() <= self.network.now_s:
             self._moved(worker)
 
-    def _go_on(self, worker: WorkerId) -> None:
+    def _resume(self, worker: WorkerId) -> None:
         self._trace.append(f"{self.moves}: the program of worker {worker} goes on")
         # Where there is but one thread, a worker whose program runs does not sleep.
         self.network.ends[worker].wake()

@@ -222,7 +222,7 @@ class _Exploration:
             if state.status is not ActorStatus.HERE:
                 continue
             if state.programmed:
-                yield worker, Act.GO_ON
+                yield worker, Act.RESUME
             if state.steps:
                 for arrivals in self._arrivals(cluster, worker):
                     yield worker, arrivals

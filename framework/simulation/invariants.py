@@ -74,7 +74,7 @@ class Invariants:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._census = Census()
-        self._places = Positions()
+        self._positions = Positions()
         self._implications = TrueFrontiers()
         self._dataflows: dict[int, _Dataflow] = {}
         self._abandoned: set[int] = set()
@@ -128,11 +128,11 @@ class Invariants:
             missing = self._cluster.workers.keys() - dataflow.ever_built - self._cluster.departed
             assert not missing, f"dataflow {dataflow.number} was never built on workers {sorted(missing)}"
         for capability in self._census.held():
-            place = self._places.outputs.get(id(capability.holder))
+            place = self._positions.outputs.get(id(capability.holder))
             assert place is None or self._is_abandoned(place[0]), f"{capability!r} outlives its dataflow"
         for _, _, message in self._cluster.network.under_way():
             if isinstance(message, Data):
-                path, _ = self._places.data_channels[message.channel]
+                path, _ = self._positions.data_channels[message.channel]
                 assert self._is_abandoned(path), f"{message} never arrived"
 
     # Looking around
@@ -156,7 +156,7 @@ class Invariants:
                 if id_ not in dataflow.ever_built:
                     dataflow.ever_built.add(id_)
                     dataflow.built[id_] = dataflow.on[id_] = scope = ScopeOnWorker(id_, root)
-                    self._places.learn(worker, scope)
+                    self._positions.learn(worker, scope)
                 for scope in dataflow.on[id_].all_scopes:
                     scope.look(peers=len(worker.members))
             for number, dataflow in self._dataflows.items():
@@ -182,7 +182,7 @@ class Invariants:
     def _take_stock(self, workers: Iterable[WorkerId]) -> _Moment:
         """What exists now; of the scopes, only those of `workers` have changed since the last time."""
         self._look(workers)
-        moment, places, everyone = _Moment(), self._places, self._cluster.workers
+        moment, positions, everyone = _Moment(), self._positions, self._cluster.workers
         for dataflow in self._dataflows.values():
             for root in dataflow.on.values():
                 for scope in root.all_scopes:
@@ -195,17 +195,17 @@ class Invariants:
                 for scope in next(iter(dataflow.built.values())).all_scopes:
                     add_all(moment.existing[scope.path], scope.initial, absent)
         for capability in self._census.held():
-            place = places.outputs.get(id(capability.holder))
+            place = positions.outputs.get(id(capability.holder))
             if place is not None:
                 add(moment.existing[place[0]], (place[1], capability.time), 1)
         self._count_lent(moment)
         early = ((sender, id_, message) for id_, worker in everyone.items() for sender, message in worker.early())
         for sender, receiver, message in (*early, *self._cluster.network.under_way()):
-            if isinstance(message, Data) and message.channel in places.data_channels:
-                path, location = places.data_channels[message.channel]
+            if isinstance(message, Data) and message.channel in positions.data_channels:
+                path, location = positions.data_channels[message.channel]
                 add(moment.existing[path], (location, message.time), len(message.container))
-            elif isinstance(message, Progress) and message.channel in places.progress_channels:
-                moment.sent[places.progress_channels[message.channel], receiver].append((sender, message))
+            elif isinstance(message, Progress) and message.channel in positions.progress_channels:
+                moment.sent[positions.progress_channels[message.channel], receiver].append((sender, message))
         return moment
 
     def _count_lent(self, moment: _Moment) -> None:
@@ -217,7 +217,7 @@ class Invariants:
             if worker.membership.joiner is not None and id_ not in self._provisional():
                 lent += [(*place, time) for place, time in worker.membership.joiner.inheritance.lent.items()]
             for path, port, time in lent:
-                scope, location = self._places.sources[path, port]
+                scope, location = self._positions.sources[path, port]
                 add(moment.existing[scope], (location, time), 1)
 
     # Safety

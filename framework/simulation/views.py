@@ -63,12 +63,12 @@ class WorkerView:
     """Records and capabilities."""
     lent: dict[str, Counts]
     """Capabilities of a joiner that this worker answers for."""
-    places: Positions
+    positions: Positions
     log: frozenset[tuple[Hashable, int]]
 
 
 NOBODY = WorkerView(
-    joining=False, gone=True, running=False, scopes={}, existing={}, lent={}, places=Positions(), log=frozenset()
+    joining=False, gone=True, running=False, scopes={}, existing={}, lent={}, positions=Positions(), log=frozenset()
 )
 """What is to be seen of a worker that is dead."""
 
@@ -78,23 +78,23 @@ def look(worker: Worker, capabilities: Iterable[Capability], log: ScriptLog) -> 
     membership = worker.membership
     existing: dict[str, Counts] = {}
     scopes: dict[str, ScopeView] = {}
-    places = Positions()
+    positions = Positions()
     for root in worker.dataflows().values():
         scope = ScopeOnWorker(worker.id, root)
         assert not scope.scopes, f"a dataflow with nested scopes, {root.name!r}, cannot be explored"
-        places.learn(worker, scope)
+        positions.learn(worker, scope)
         scope.look(peers=len(worker.members))
         existing[scope.path] = dict(scope.records)
         scopes[scope.path] = _look_at(scope)
     for capability in capabilities:
-        place = places.outputs.get(id(capability.holder))
+        place = positions.outputs.get(id(capability.holder))
         if capability.held and place is not None:
             add(existing[place[0]], (place[1], capability.time), 1)
     early = [message for _, message in worker.early() if isinstance(message, Data)]
     assert not early, f"{early} for a dataflow that is not built would go uncounted"
     lent: dict[str, Counts] = {}
     for operator, port, time in membership.member.lent:
-        path, location = places.sources[operator, port]
+        path, location = positions.sources[operator, port]
         add(lent.setdefault(path, {}), (location, time), 1)
     return WorkerView(
         joining=membership.joining,
@@ -103,7 +103,7 @@ def look(worker: Worker, capabilities: Iterable[Capability], log: ScriptLog) -> 
         scopes=scopes,
         existing=existing,
         lent=lent,
-        places=places,
+        positions=positions,
         log=frozenset(log.items()),
     )
 
@@ -165,14 +165,14 @@ class Claims:
     def _count_under_way(
         self, path: str, views: Mapping[WorkerId, WorkerView], under_way: list[UnderWay], existing: Counts
     ) -> dict[WorkerId, Counts]:
-        places = next(view.places for view in views.values() if path in view.scopes)
+        positions = next(view.positions for view in views.values() if path in view.scopes)
         coming: dict[WorkerId, Counts] = {}
         for _, receiver, message in under_way:
             if isinstance(message, Data):
-                scope, location = places.data_channels[message.channel]
+                scope, location = positions.data_channels[message.channel]
                 if scope == path:
                     add(existing, (location, message.time), len(message.container))
-            elif isinstance(message, Progress) and places.progress_channels.get(message.channel) == path:
+            elif isinstance(message, Progress) and positions.progress_channels.get(message.channel) == path:
                 counts = coming.setdefault(receiver, {})
                 for location, time, delta in message.changes:
                     add(counts, (location, time), delta)

@@ -292,7 +292,7 @@ def test_what_is_left_in_the_end(lab: Lab):
     kept = Capability(0, held)
     noticed(lab, "outlives its dataflow", lab.invariants.check_ended)
     kept.drop()
-    channel = next(iter(lab.invariants._places.data_channels))
+    channel = next(iter(lab.invariants._positions.data_channels))
     lab.cluster.network.links[A, B].append(Data(channel, 0, ["x"]))
     noticed(lab, "never arrived", lab.invariants.check_ended)
 
