@@ -8,13 +8,13 @@ from typing import Any
 SHOWN_CHARACTERS = 400
 
 
-def blame(error: Exception, record: Any) -> None:
+def attach_record(error: Exception, record: Any) -> None:
     """Add the record to what an error says; the report of a failed job shows it.
 
     >>> try:
     ...     int("tea")
     ... except ValueError as error:
-    ...     blame(error, "tea")
+    ...     attach_record(error, "tea")
     ...     error.__notes__
     ["the record was 'tea'"]
     """
@@ -24,6 +24,6 @@ def blame(error: Exception, record: Any) -> None:
     error.add_note(f"the record was {shown}")
 
 
-def blame_last(error: Exception, rows: list[Any], left: Iterator[Any]) -> None:
+def attach_last_record(error: Exception, rows: list[Any], left: Iterator[Any]) -> None:
     """Add the record that was taken last from `left`, an iterator over `rows`, so that hot loops need not name it."""
-    blame(error, rows[len(rows) - left.__length_hint__() - 1])  # type: ignore[attr-defined]
+    attach_record(error, rows[len(rows) - left.__length_hint__() - 1])  # type: ignore[attr-defined]

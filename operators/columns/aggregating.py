@@ -17,7 +17,7 @@ from numba.core.errors import NumbaError
 from operators.columns.combining import Combined
 from operators.columns.loop import Field, numbers_of
 from operators.columns.module_cache import is_new, load
-from operators.error_context import blame
+from operators.error_context import attach_record
 from routing.bins import Bins
 from routing.columns.compiled import compiling
 from routing.columns.keys import RESERVED, KeyColumn, KeyColumns, Keys, nulls_of, read_only
@@ -85,7 +85,7 @@ def apply_batch(batch: pa.RecordBatch, loop: UpdateLoop, table: Table, dirty: Di
         raise
     except Exception as error:
         [row] = batch.slice(int(progress[0]), 1).to_pylist()
-        blame(error, {name: value for name, value in row.items() if not name.startswith(RESERVED)})
+        attach_record(error, {name: value for name, value in row.items() if not name.startswith(RESERVED)})
         raise
     table.advance_rehash(len(batch))
     if serial:

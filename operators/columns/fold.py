@@ -19,7 +19,7 @@ from operators.columns.errors import FoldNotCompiled, ValueUnfit
 from operators.columns.loop import Field, Shape, is_number, number_fields, numbers_of
 from operators.columns.module_cache import is_new, load
 from operators.columns.rewriting import MARK, FoldSource, Rewriter, Rewritten
-from operators.error_context import blame
+from operators.error_context import attach_record
 from routing.bins import Bins
 from routing.columns.compiled import compiling
 from routing.columns.keys import KeyColumns, Keys
@@ -129,7 +129,7 @@ class CompiledFold:
         except NumbaError:
             raise
         except Exception as error:
-            blame(error, batch.slice(int(progress[0]), 1).to_pylist()[0])
+            attach_record(error, batch.slice(int(progress[0]), 1).to_pylist()[0])
             raise
         table.advance_rehash(len(batch))
         if self._shape.per_epoch:

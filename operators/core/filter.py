@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from framework.dataflow.handle import InputHandle, OutputHandle
-from operators.error_context import blame_last
+from operators.error_context import attach_last_record
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -29,7 +29,7 @@ def filter(stream: Stream[T], predicate: Callable[[T], object], *, name: str = "
             try:
                 kept = [row for row in left if predicate(row)]
             except Exception as error:
-                blame_last(error, rows, left)
+                attach_last_record(error, rows, left)
                 raise
             output.session(capability).give_container(kept)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from framework.dataflow.handle import InputHandle, OutputHandle
-from operators.error_context import blame_last
+from operators.error_context import attach_last_record
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -32,7 +32,7 @@ def flat_map(stream: Stream[T], function: Callable[[T], Iterable[U]], *, name: s
                 for row in left:
                     results += function(row)
             except Exception as error:
-                blame_last(error, rows, left)
+                attach_last_record(error, rows, left)
                 raise
             output.session(capability).give_container(results)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Any, Final, TypeVar
 
-from operators.error_context import blame
+from operators.error_context import attach_record
 from operators.errors import FoldMisreturned
 from operators.stateful.key_value import check_key, is_pair, not_a_pair, raised_here
 
@@ -65,7 +65,7 @@ class FoldLoop:
                 outputs += given
         except Exception as error:
             self._explain(pair, error)
-            blame(error, pair)
+            attach_record(error, pair)
             raise
         return outputs, born, gone
 

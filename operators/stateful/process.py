@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from framework.errors import TimeNotCovered
-from operators.error_context import blame
+from operators.error_context import attach_record
 from operators.stateful.fold import DISCARD
 from operators.stateful.placement import place
 from routing.bins import Bins
@@ -146,7 +146,7 @@ class _ProcessLogic:
                     states[key] = state
                 outputs += given
         except Exception as error:
-            blame(error, row)
+            attach_record(error, row)
             raise
         self._store.end(states, born=born, changed=(key for key, _ in rows), gone=gone)
         return outputs

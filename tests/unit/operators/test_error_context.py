@@ -12,7 +12,7 @@ from framework.errors import OperatorFailed
 from framework.launch.execute import example
 from framework.launch.report import render
 from operators import Stream, process, to_stream
-from operators.error_context import blame
+from operators.error_context import attach_record
 
 
 def inverse(number: int) -> float:
@@ -56,5 +56,5 @@ def test_the_report_shows_the_record(build: Callable[[Stream[Any]], Stream[Any]]
 
 def test_a_long_record_is_cut():
     error = ValueError()
-    blame(error, "x" * 1_000)
+    attach_record(error, "x" * 1_000)
     assert error.__notes__ == [f"the record was '{'x' * 399}… (1,002 characters)"]
