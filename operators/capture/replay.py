@@ -47,8 +47,8 @@ def replay(scope: Scope, sources: Iterable[EventSource], *, name: str = "replay"
         if scope.worker.congested():
             builder.activator.activate_when_clear()
             return
-        may_go_on = [replay.advance(output) for replay in replays]
-        if any(may_go_on):
+        unfinished = [replay.advance(output) for replay in replays]
+        if any(unfinished):
             builder.activator.activate()
 
     def close() -> None:

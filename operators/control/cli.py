@@ -128,14 +128,14 @@ def scale(flags: Namespace) -> int:
     if not answer.begun:
         print(change_line(answer))
         return 0
-    return _see_through(client)
+    return _follow(client)
 
 
 def leave(flags: Namespace) -> int:
     """Let a worker leave."""
     client = JobClient.of(Path.cwd(), flags.job)
     client.post("leave", {"worker": flags.worker})
-    return _see_through(client)
+    return _follow(client)
 
 
 def finish(flags: Namespace) -> int:
@@ -182,7 +182,7 @@ def _carry_out(flags: Namespace, action: str, arguments: dict[str, Any]) -> int:
     return 1 if state.failure or state.cancelled else 0
 
 
-def _see_through(client: JobClient) -> int:
+def _follow(client: JobClient) -> int:
     """Show how processes join and leave until they have. It goes on by itself if nobody watches."""
     told, line = 0, ""
     while True:

@@ -98,7 +98,7 @@ class Scaling:
         )
 
     def _run(self) -> None:
-        for part in (self._bring_in, self._fill, self._see_out):
+        for part in (self._bring_in, self._fill, self._await_leavers):
             try:
                 part()
             except HailerError as error:
@@ -129,7 +129,7 @@ class Scaling:
         if joined:
             self._wait(lambda: self._have_share(joined), lambda: self._lacking(joined))
 
-    def _see_out(self) -> None:
+    def _await_leavers(self) -> None:
         for leaver in self._leavers:
             for worker in leaver.workers:
                 self._rpc.ask(worker, Leave())

@@ -11,7 +11,7 @@ from operators.input.control_input import ControlInput
 from routing.migration.controller import Ownership, RescaleController
 from routing.registry import commanded_on
 
-LOOK_S = 0.01
+POLL_S = 0.01
 """How often the controller is asked while workers join or leave and nothing else happens."""
 
 
@@ -75,7 +75,7 @@ class Steward:
         while condition() and self._worker.installed_dataflows():
             if self.busy:
                 self.advance_to(self._control.time)
-            self._worker.step_or_park(LOOK_S if self.busy else None)
+            self._worker.step_or_park(POLL_S if self.busy else None)
 
     def see_off(self) -> None:
         """Admit no further joins and leaves, and step until those under way have what they need.
