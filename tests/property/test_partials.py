@@ -234,7 +234,7 @@ def test_mostly_distinct_keys_are_sent_as_they_are_and_few_are_combined():
     assert partials.combine(few) is few
 
 
-def test_large_states_are_worth_it_only_with_very_few_keys():
+def test_large_states_are_combined_only_with_very_few_keys():
     key = KeyColumns.of(SCHEMA, "text", "the test")
     combined = Combined.of(SCHEMA, {"n": agg.approx_distinct("whole", 0.05)}, "the test", per_record=False)
     partials = Partials(combined, CompiledAggregates(combined, key), key)

@@ -232,7 +232,7 @@ def test_loads_are_even_as_far_as_one_move_at_a_time_can_make_them(
 
 
 @given(st.integers(2, 8), st.booleans(), st.integers(0, 2**32))
-def test_balance_moves_far_less_than_dealing_everything_out_anew(number: int, joins: bool, seed: int):
+def test_balance_moves_far_less_than_a_fresh_assignment(number: int, joins: bool, seed: int):
     """From owners in turn. (Dealing anew can hit on fewer moves where there is only a handful of bins.)"""
     random = Random(seed)
     before = [WorkerId(3 * worker) for worker in range(number)]

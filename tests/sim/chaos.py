@@ -99,7 +99,7 @@ class Installation:
             builder.connect(inputs[port], outputs[output_port], summaries)
         chaos = ChaosOperator(plan, builder, inputs, outputs, self)
         builder.build(chaos.start, capabilities=plan.capabilities, notify=plan.notify)
-        builder.operator.on_shut_down.append(chaos.let_go)
+        builder.operator.on_shut_down.append(chaos.drop_all)
         if plan.inputs == [None]:
             self._builders[plan.id] = builder, inputs[0], chaos
 
@@ -163,7 +163,7 @@ class ChaosOperator:
                     self._send(output, notified, content)
         self._release()
 
-    def let_go(self) -> None:
+    def drop_all(self) -> None:
         """The dataflow ends."""
         for _, capability, _ in self._held:
             capability.drop()

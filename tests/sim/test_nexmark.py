@@ -105,7 +105,7 @@ class Witness:
     configurations: list[Configuration] = field(default_factory=list)
     """As worker 0 heard of them."""
     told: Counter[str] = field(default_factory=Counter)
-    bin_shelves: list[PerBinState] = field(default_factory=list)
+    bin_states: list[PerBinState] = field(default_factory=list)
     stores: list[KeyedStore] = field(default_factory=list)
     all_timers: list[PendingTimers] = field(default_factory=list)
 
@@ -137,7 +137,7 @@ class Witness:
         """Raise unless no state is left."""
         left: dict[str, list[Any]] = {
             "bins": [
-                bin_state.bin_at(bin_id, 0).state for bin_state in self.bin_shelves for bin_id in bin_state.bins()
+                bin_state.bin_at(bin_id, 0).state for bin_state in self.bin_states for bin_id in bin_state.bins()
             ],
             "keys": [store.bins() for store in self.stores],
         }
@@ -157,9 +157,9 @@ class Witness:
                 used[time, bin_id].add(worker)
                 return super().bin_at(bin_id, time)
 
-        self.bin_shelves.append(Watched(initial, timers))
+        self.bin_states.append(Watched(initial, timers))
         self.all_timers.append(timers)
-        return self.bin_shelves[-1]
+        return self.bin_states[-1]
 
     def _keyed_state(self, store: KeyedStore, timers: PendingTimers) -> KeyedState:
         self.stores.append(store)

@@ -110,7 +110,7 @@ def test_a_server_rejects_a_wrong_proof_before_it_parses_the_hello() -> None:
     assert (reply, outcome) == (b"", Rejected("it does not know the cluster's secret"))
 
 
-def test_a_recorded_conversation_proves_nothing() -> None:
+def test_a_replayed_handshake_proves_nothing() -> None:
     ours, theirs = client(), server(nonce=b"1" * 32)
     answer, _ = theirs.receive(ours.opening)
     proof, _ = ours.receive(answer)

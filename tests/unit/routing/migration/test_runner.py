@@ -63,7 +63,7 @@ def test_progress_counts_what_is_complete():
     assert str(runner.progress()) == "3 of 3 steps, 4 of 4 bins, 100 of 100 bytes"
 
 
-def test_a_cancelled_plan_completes_its_step_and_can_go_on():
+def test_a_cancelled_plan_completes_its_step_and_can_be_resumed():
     runner = PlanRunner(PLAN)
     runner.next(0, None)
     runner.cancel()
