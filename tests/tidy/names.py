@@ -23,6 +23,42 @@ PATH = re.compile(rf"`((?:{'|'.join((*PACKAGES, 'examples', 'tests'))})(?:\.\w+)
 CODE = re.compile(r"(`+)(.+?)\1", re.DOTALL)
 """A block of code on a page, or a piece of a line."""
 
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+"""A word of an identifier, be it snake_case or CamelCase."""
+
+RETIRED = {
+    "blame": "attach_record",
+    "borrowed": "received",
+    "call_up": "on_due",
+    "conversation": "connection",
+    "dealer": "scatter",
+    "dealing": "scatter",
+    "depot": "spill buffer",
+    "forwarder": "router operator (F)",
+    "gathering": "take",
+    "go_on": "advance, or resume",
+    "hire": "spawn",
+    "inquiry": "RPC",
+    "let_go": "release, close or drop",
+    "overseer": "job service",
+    "parcel": "blob",
+    "portal": "broker",
+    "pulse": "progress",
+    "rationed": "rate-limited",
+    "shelf": "state backend",
+    "shelves": "state backends",
+    "steering": "plan driver",
+    "stewardship": "migration controller",
+    "vitals": "worker status",
+    "workforce": "processes",
+    "worth": "combine heuristic",
+}
+"""Words, or words in a row, that have given way to what the field says; and what that is.
+
+Those that also mean something else (gate, place, site, stock), and those in names that users call (`Bin.put_off`,
+`Steward.see_off`), are not among them.
+"""
+
 
 def unfinished_vocabulary(source: Source) -> list[str]:
     """What jobs are written with has a docstring where it is defined, is used by a test, and is in `docs/reference`."""
@@ -70,6 +106,18 @@ def names_of_two_things(source: Source) -> list[str]:
     return problems
 
 
+def retired_words(source: Source) -> list[str]:
+    """No module, class, function, argument, attribute or variable has a retired word in its name: `RETIRED`."""
+    return [
+        f'{module.where}:{line}: `{name}` uses the retired word "{word}"; say {instead}'
+        for module in source.modules.values()
+        for name, line in _first_definitions(module).items()
+        for words in [f"_{'_'.join(WORD.findall(name)).lower()}_"]
+        for word, instead in RETIRED.items()
+        if f"_{word}_" in words or f"_{word}s_" in words
+    ]
+
+
 def _vocabulary(source: Source) -> Iterator[tuple[str, Definition]]:
     for front in FRONTS:
         for name in source.modules[front].exports:
@@ -103,3 +151,23 @@ def _names_used(module: Module) -> Iterator[str]:
                 yield name
     for imported in module.imports:
         yield from imported.target.split(".")
+
+
+def _first_definitions(module: Module) -> dict[str, int]:
+    """The names that a module defines, and its own, with the line where each turns up first."""
+    found = dict.fromkeys(module.name.split("."), 1)
+    for line, name in sorted((line, name) for node in ast.walk(module.tree) for line, name in _defined(node)):
+        found.setdefault(name, line)
+    return found
+
+
+def _defined(node: ast.AST) -> Iterator[tuple[int, str]]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield node.lineno, name
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+            yield node.lineno, name
+        case ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)):
+            yield node.lineno, name
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            yield node.lineno, name

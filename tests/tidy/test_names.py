@@ -14,6 +14,7 @@ CHECKS: list[Callable[[Source], list[str]]] = [
     names.unfinished_vocabulary,
     names.dangling_paths,
     names.names_of_two_things,
+    names.retired_words,
 ]
 
 
@@ -87,3 +88,52 @@ def test_one_name_for_two_types(plant: Plant, text: str):
 def test_names_that_may_recur(plant: Plant):
     text = 'T = TypeVar("T")\nLIMIT = 3\nclass _Step: ...\ndef run(): ...\n'
     assert names.names_of_two_things(plant({"framework/one.py": text, "routing/two.py": text})) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("class BinShelf: ...", "BinShelf"),
+        ("class HTTPPortals: ...", "HTTPPortals"),
+        ("def to_shelf(): ...", "to_shelf"),
+        ("async def _hire(): ...", "_hire"),
+        ("def f(a, /, *, shelf=1): ...", "shelf"),
+        ("def f(*parcels, **rest): ...", "parcels"),
+        ("print(lambda vitals: 1)", "vitals"),
+        ("SHELF_BYTES_MAX = 1", "SHELF_BYTES_MAX"),
+        ("class C:\n shelf: int", "shelf"),
+        ("here._shelf = 1", "_shelf"),
+        ("for _, (parcel, *_) in []: ...", "parcel"),
+        ("with f() as portal: ...", "portal"),
+        ("import json as depot", "depot"),
+        ("try: ...\nexcept E as shelf: ...", "shelf"),
+        ("match 1:\n case [*shelves]: ...", "shelves"),
+        ("match 1:\n case int(real=shelf): ...", "shelf"),
+        ("match 1:\n case {**shelf}: ...", "shelf"),
+        ("if shelf := 1: ...", "shelf"),
+        ("def callUpLater(): ...", "callUpLater"),
+    ],
+)
+@pytest.mark.parametrize("where", ["framework/wire/body.py", "examples/tea.py", "tests/unit/test_tea.py"])
+def test_a_retired_word_in_a_name(plant: Plant, where: str, text: str, name: str):
+    line = len(text.splitlines())
+    problems = names.retired_words(plant({where: f"{text}\n{text}\n"}))
+    assert [problem.partition(" uses ")[0] for problem in problems] == [f"{where}:{line}: `{name}`"], "once per file"
+
+
+def test_what_to_say_instead_of_a_retired_word(plant: Plant):
+    changes = {"routing/portal/depot.py": "parcel = 1\n", "tests/unit/test_it.py": "def test_bins_go_on(): ...\n"}
+    assert names.retired_words(plant(changes)) == [
+        'routing/portal/depot.py:1: `portal` uses the retired word "portal"; say broker',
+        'routing/portal/depot.py:1: `depot` uses the retired word "depot"; say spill buffer',
+        'routing/portal/depot.py:1: `parcel` uses the retired word "parcel"; say blob',
+        'tests/unit/test_it.py:1: `test_bins_go_on` uses the retired word "go_on"; say advance, or resume',
+    ]
+
+
+def test_words_that_only_look_retired(plant: Plant):
+    text = (
+        "import portal.depot\nfrom shelf import parcel\n# worth\n'hire'\n"
+        "hired, going_on, letGoat, impulse, forward, put_off = portal.vitals, 1, 2, 3, f(shelf=1), 5\n"
+    )
+    assert names.retired_words(plant({"operators/core/say.py": text})) == []
