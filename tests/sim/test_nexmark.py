@@ -136,9 +136,7 @@ class Witness:
     def check_forgotten(self, *, except_for: str | None) -> None:
         """Raise unless no state is left."""
         left: dict[str, list[Any]] = {
-            "bins": [
-                bin_state.bin_at(bin_id, 0).state for bin_state in self.bin_states for bin_id in bin_state.bins()
-            ],
+            "bins": [bin_state.bin_at(bin_id, 0).state for bin_state in self.bin_states for bin_id in bin_state.bins()],
             "keys": [store.bins() for store in self.stores],
         }
         for kind, states in left.items():
