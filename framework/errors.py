@@ -106,3 +106,27 @@ class JobStopped(BaseException):
 
 class SecretMismatch(UserError):
     """Two processes do not share one cluster secret."""
+
+
+class CannotStart(WorldError):
+    """A process could not be started; nothing is left of it."""
+
+
+class JobEnds(WorldError):
+    """No process can be added to a job that is about to end."""
+
+
+class ProcessesFailed(HailerError):
+    """Some process ended with an error; `code` is what the supervisor should exit with."""
+
+    def __init__(self, report: str, code: int) -> None:
+        super().__init__(report)
+        self.code = code
+
+
+class RequestFailed(UserError):
+    """A worker could not do what it was asked for, and says why."""
+
+
+class NoAnswer(WorldError):
+    """A worker did not answer: it is busy, or gone."""

@@ -8,15 +8,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from framework.errors import WorldError
 from framework.launch.rpc import RpcClient
 from framework.launch.signals import Stop
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
-
-
-class JobEnds(WorldError):
-    """No process can be added to a job that is about to end."""
 
 
 @dataclass(slots=True, eq=False)

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from framework.dataflow.scope import Scope
-from framework.errors import ConfigError, JobStopped, PeersUnreachable
+from framework.errors import ConfigError, JobStopped, PeersUnreachable, ProcessesFailed
 from framework.launch.config import Config, parse, usage, with_spawned
 from framework.launch.control_protocol import ControlPlane
 from framework.launch.launcher import Launcher
@@ -28,7 +28,7 @@ from framework.launch.rpc import RpcLink, RpcServer
 from framework.launch.signals import Stop, exit_code
 from framework.launch.spawned import Spawned
 from framework.launch.status_pipe import Failure, Up, report_join, send_status
-from framework.launch.supervisor import ProcessesFailed, supervise
+from framework.launch.supervisor import supervise
 from framework.membership.members import Address, Members, WorkerId
 from framework.net.endpoint import Endpoint
 from framework.net.mesh import Mesh, join_mesh, start_mesh

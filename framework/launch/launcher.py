@@ -8,15 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from framework.errors import WorldError
 from framework.membership.members import Address
 
 END_WHEN_ASKED_S = 10.0
 """How long a process that was asked to end has for that, before it is killed."""
-
-
-class CannotStart(WorldError):
-    """A process could not be started; nothing is left of it."""
 
 
 class Started(Protocol):

@@ -23,7 +23,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
-from framework.errors import HailerError, UserError, WorldError
+from framework.errors import HailerError, NoAnswer, RequestFailed
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 
@@ -35,14 +35,6 @@ LINE_BYTES_MAX = 16 * 1024 * 1024
 
 GRACE_S = 1.0
 """How much longer than a worker has for its answer the answer may take to arrive."""
-
-
-class RequestFailed(UserError):
-    """A worker could not do what it was asked for, and says why."""
-
-
-class NoAnswer(WorldError):
-    """A worker did not answer: it is busy, or gone."""
 
 
 class RpcLink:

@@ -15,10 +15,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import inf
 
-from framework.errors import ConfigError, HailerError, JobStopped
+from framework.errors import CannotStart, ConfigError, JobEnds, JobStopped, ProcessesFailed
 from framework.launch.config import PROCESSES_MAX, Config
-from framework.launch.control_protocol import ControlPlane, JobEnds, Supervised
-from framework.launch.launcher import END_WHEN_ASKED_S, CannotStart, Launcher, Order, Started
+from framework.launch.control_protocol import ControlPlane, Supervised
+from framework.launch.launcher import END_WHEN_ASKED_S, Launcher, Order, Started
 from framework.launch.rpc import RpcClient, RpcLink
 from framework.launch.signals import Stop
 from framework.launch.status_pipe import Failure, JoinDone, PhaseDone, StatusReader, Up
@@ -31,14 +31,6 @@ POLL_S = 0.1
 
 SEND_S_MAX = 5
 """How long a process may leave requests unread."""
-
-
-class ProcessesFailed(HailerError):
-    """Some process ended with an error; `code` is what the supervisor should exit with."""
-
-    def __init__(self, report: str, code: int) -> None:
-        super().__init__(report)
-        self.code = code
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
+from framework.errors import NoAnswer
 from framework.launch.config import PROCESSES_MAX
 from framework.launch.control_protocol import Processes
-from framework.launch.rpc import NoAnswer
 from framework.membership.members import WorkerId
 from operators.admin.errors import BadRequest, JobUnreachable
 from operators.broker.address import BrokerAddress

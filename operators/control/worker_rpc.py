@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from framework.errors import NoAnswer, RequestFailed
 from framework.launch.control_protocol import Processes, Supervised
-from framework.launch.rpc import NoAnswer, PendingReply, RequestFailed
+from framework.launch.rpc import PendingReply
 from framework.membership.members import WorkerId
 from operators.admin.errors import BadRequest
 from operators.admin.json_codec import to_json

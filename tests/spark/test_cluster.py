@@ -14,7 +14,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.launch.supervisor import ProcessesFailed
+from framework.errors import ProcessesFailed
 from operators.spark import JobOnSpark
 from operators.spark.launch.session import SparkOptions, open_session
 from tests.process.jobs import wait_until

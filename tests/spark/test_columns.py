@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from framework.launch.supervisor import ProcessesFailed
+from framework.errors import ProcessesFailed
 from operators import Flow, Job
 from operators.columns import aggregates as agg
 from operators.columns import split_words

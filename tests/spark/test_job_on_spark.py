@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.launch.supervisor import ProcessesFailed
+from framework.errors import ProcessesFailed
 from operators import Flow, Job
 from operators.control.errors import ChangeFailed
 from operators.control.job_program import JobProgram

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import framework
-from framework.launch.control_protocol import JobEnds
-from framework.launch.launcher import CannotStart
+from framework.errors import CannotStart, JobEnds
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -20,8 +20,8 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from framework.launch.control_protocol import JobEnds
-from framework.launch.launcher import CannotStart, Order, how_it_ended
+from framework.errors import CannotStart, JobEnds
+from framework.launch.launcher import Order, how_it_ended
 from framework.launch.rpc import RpcLink
 from framework.membership.members import Address
 from framework.net.secret import SECRET_BYTES

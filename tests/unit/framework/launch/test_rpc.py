@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from framework.errors import UserError
+from framework.errors import NoAnswer, RequestFailed, UserError
 from framework.launch.execute import execute
-from framework.launch.rpc import LINE_BYTES_MAX, NoAnswer, RequestFailed, RpcClient, RpcLink, RpcServer
+from framework.launch.rpc import LINE_BYTES_MAX, RpcClient, RpcLink, RpcServer
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 from operators import Input
