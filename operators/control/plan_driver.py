@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 from framework.errors import UserError
-from framework.progress.explain import scopes_of
-from framework.progress.location import Source
 from framework.progress.order import EPOCH_MAX
 from framework.worker.worker import Worker
 from operators.admin.errors import BadRequest
@@ -16,7 +14,7 @@ from operators.control.running_plan import RunningPlan
 from operators.control.worker_messages import PlanState
 from operators.job.flow import Flow
 from routing.migration.plan import Plan
-from routing.registry import BinnedOperator, commanded_on
+from routing.registry import commanded_on
 
 POLL_S = 0.005
 
@@ -107,18 +105,7 @@ def views_on(worker: Worker) -> dict[str, BinnedOperatorView]:
             operator.table.owners_at(EPOCH_MAX),
             operator.table.owners,
             operator.table.since,
-            _output(worker, operator),
+            complete if (complete := operator.complete()) < EPOCH_MAX else None,
         )
         for operator in commanded_on(worker)
     }
-
-
-def _output(worker: Worker, operator: BinnedOperator) -> int | None:
-    """How far an operator's results are, on all workers."""
-    around, _, index = operator.path.rpartition(".")
-    root = worker.dataflows().get(int(around.partition(".")[0]))
-    if root is None:
-        return None
-    scope = scopes_of(root)[around]
-    frontier = scope.ledger().tracker.frontier(scope.compiled.ids[Source(int(index), 0)]).frontier()
-    return min((time for time in frontier if isinstance(time, int)), default=None)
