@@ -36,10 +36,6 @@ class ColumnInput:
         self.schema = arrow_schema(schema)
         self._name = name
         self._input: Input[pa.RecordBatch] = Input(name)
-        self.advance_to = self._input.advance_to
-        """Promise to send nothing before an epoch any more."""
-        self.close = self._input.close
-        """Promise to send nothing any more."""
 
     def stream(self, scope: Scope) -> Columns:
         """The stream of what is sent, in `scope`."""
@@ -57,3 +53,11 @@ class ColumnInput:
             raise RecordUnfit(f"input {self._name!r} takes batches of\n{self.schema}\nand got\n{got}")
         for start in range(0, len(batch), ROWS_MAX):
             self._input.send_container(batch.slice(start, ROWS_MAX))
+
+    def advance_to(self, epoch: int) -> None:
+        """Promise not to send before `epoch` again."""
+        self._input.advance_to(epoch)
+
+    def close(self) -> None:
+        """Promise to send nothing more."""
+        self._input.close()
