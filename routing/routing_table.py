@@ -55,16 +55,16 @@ codec.register(RoutingState, "routing.RoutingState")
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _Owners:
     """The owner of each bin during an interval of times. Immutable: F may keep a reference."""
 
     owners: list[WorkerId]
     sole: WorkerId | None
 
     @staticmethod
-    def of(owners: list[WorkerId]) -> _Table:
+    def of(owners: list[WorkerId]) -> _Owners:
         sole = owners[0] if owners and owners.count(owners[0]) == len(owners) else None
-        return _Table(owners, sole)
+        return _Owners(owners, sole)
 
 
 @dataclass(slots=True)
@@ -82,11 +82,11 @@ class RoutingTable:
     _pending: list[Configuration] = field(default_factory=list)
     _times: list[int] = field(default_factory=list)
     """Those of the pending configurations."""
-    _tables: list[_Table | None] = field(default_factory=list)
+    _tables: list[_Owners | None] = field(default_factory=list)
     """The installed table, and the one after each pending configuration, made when first asked for."""
 
     def __post_init__(self) -> None:
-        self._tables = [_Table.of(self.owners)]
+        self._tables = [_Owners.of(self.owners)]
 
     @property
     def ready(self) -> bool:
@@ -145,7 +145,7 @@ class RoutingTable:
         if self.ready:
             return False
         self.owners, self.since = list(state.owners), state.since
-        self._tables = [_Table.of(self.owners)]
+        self._tables = [_Owners.of(self.owners)]
         for configuration in state.pending:
             self.announce(configuration)
         return True
@@ -154,7 +154,7 @@ class RoutingTable:
         """Check that the collections agree with each other."""
         assert self._times == [configuration.time for configuration in self._pending]
         assert len(self._tables) == len(self._pending) + 1
-        assert self._tables[0] == _Table.of(self.owners)
+        assert self._tables[0] == _Owners.of(self.owners)
         assert all(self.since <= time for time in self._times), (self.since, self._times)
         order = [(configuration.time, configuration.sequence) for configuration in self._pending]
         assert all(earlier < later for earlier, later in pairwise(order)), order
@@ -167,14 +167,14 @@ class RoutingTable:
                 assert (configuration.time, bin_id) not in moved, f"bin {bin_id} moves twice at {configuration.time}"
                 moved.add((configuration.time, bin_id))
                 owners[bin_id] = worker
-            assert table is None or table == _Table.of(owners), (configuration, table, owners)
+            assert table is None or table == _Owners.of(owners), (configuration, table, owners)
 
-    def _table_at(self, time: int) -> _Table:
+    def _table_at(self, time: int) -> _Owners:
         assert self.ready, f"worker {self.worker} routes before it knows the owners"
         assert time >= self.since, f"a record at {time} after the table of {self.since} was installed"
         return self._table_after(bisect_right(self._times, time))
 
-    def _table_after(self, index: int) -> _Table:
+    def _table_after(self, index: int) -> _Owners:
         """The table after `index` pending configurations: one copy of the nearest table before it, updated."""
         found = self._tables[index]
         if found is not None:
@@ -187,6 +187,6 @@ class RoutingTable:
             for configuration in self._pending[start:index]:
                 for bin_id, worker in configuration.moves.items():
                     owners[bin_id] = worker
-            base = _Table.of(owners)
+            base = _Owners.of(owners)
         self._tables[index] = base
         return base

@@ -90,7 +90,7 @@ USUAL = PlanOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _BinLoad:
     """The owner of each bin once all that was announced is installed, the keys in each, and what has left workers."""
 
     owners: list[WorkerId]
@@ -212,7 +212,7 @@ class JobService:
 
     def move(self, bins: Sequence[int], to: int, options: PlanOptions = USUAL) -> ProposedPlan:
         """Give some bins to a worker."""
-        table = self._table()
+        table = self._bin_load()
         target = list(table.owners)
         self._rpc.check(to)
         for bin_id in bins:
@@ -223,7 +223,7 @@ class JobService:
 
     def map(self, owners: Sequence[int], options: PlanOptions = USUAL) -> ProposedPlan:
         """Give every bin the owner that is named for it."""
-        table = self._table()
+        table = self._bin_load()
         if len(owners) != len(table.owners):
             raise BadRequest(f"there are {len(table.owners)} bins, but {len(owners)} owners; name one for each bin")
         for owner in set(owners):
@@ -232,7 +232,7 @@ class JobService:
 
     def rebalance(self, options: PlanOptions = USUAL) -> ProposedPlan:
         """Spread the bins over the workers by what is in them."""
-        table = self._table()
+        table = self._bin_load()
         members = [worker for worker, process in self._rpc.workers.items() if process.member]
         return self._propose(table, balance(table.owners, members, table.keys or None), options, optimized)
 
@@ -301,7 +301,7 @@ class JobService:
 
     def _propose(
         self,
-        table: _Table,
+        table: _BinLoad,
         target: Sequence[WorkerId],
         options: PlanOptions,
         usual: Callable[[Reassignment], Plan],
@@ -316,7 +316,7 @@ class JobService:
         self._shipped_bytes_before = self._shipped_bytes = table.shipped_bytes
         return ProposedPlan(plan, number)
 
-    def _table(self) -> _Table:
+    def _bin_load(self) -> _BinLoad:
         """What a plan is made from."""
         deadline_s = time.monotonic() + BUSY_S
         answers, silent = self._rpc.ask_all(AskBins())
@@ -336,7 +336,7 @@ class JobService:
         keys: Counter[BinId] = Counter()
         for operator in operators:
             keys.update(operator.keys)
-        return _Table(list(first[0].ahead), dict(keys), sum(operator.shipped_bytes for operator in operators))
+        return _BinLoad(list(first[0].ahead), dict(keys), sum(operator.shipped_bytes for operator in operators))
 
     def _worker(self, worker: WorkerId, answer: WorkerStatus | None, silent: str | None) -> WorkerRow:
         process = self._rpc.workers[worker]

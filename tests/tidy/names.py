@@ -92,13 +92,13 @@ def dangling_paths(source: Source) -> list[str]:
 
 
 def names_of_two_things(source: Source) -> list[str]:
-    """No two public classes or type aliases have one name, so that a name says which is meant."""
+    """No two classes or type aliases have one name, be they private, so that a name says which is meant."""
     first: dict[str, Definition] = {}
     problems = []
     for module in source.shipped:
         for definition in definitions(module, module.tree.body):
             name = definition.name
-            if not definition.is_type or name.startswith("_"):
+            if not definition.is_type:
                 continue
             if name in first:
                 problems.append(f"{definition.where}: `{name}` is also in {first[name].where}; tell them apart")

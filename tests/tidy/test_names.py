@@ -85,8 +85,15 @@ def test_one_name_for_two_types(plant: Plant, text: str):
     ]
 
 
+def test_one_name_for_two_private_types(plant: Plant):
+    text = "class _Step: ...\n"
+    assert names.names_of_two_things(plant({"framework/one.py": text, "routing/two.py": f"\n{text}"})) == [
+        "routing/two.py:2: `_Step` is also in framework/one.py:1; tell them apart"
+    ]
+
+
 def test_names_that_may_recur(plant: Plant):
-    text = 'T = TypeVar("T")\nLIMIT = 3\nclass _Step: ...\ndef run(): ...\n'
+    text = 'T = TypeVar("T")\nLIMIT = 3\n_step = 1\ndef run(): ...\n'
     assert names.names_of_two_things(plant({"framework/one.py": text, "routing/two.py": text})) == []
 
 

@@ -55,9 +55,9 @@ class SparkLauncher:
         self._gateway = Gateway(bound, self._secret)
         self._name = f"hailer-{secrets.token_hex(4)}"
         self._attempts = count()
-        self._tasks: list[_Task] = []
+        self._tasks: list[_SparkProcess] = []
 
-    def start(self, order: Order) -> Iterator[_Task]:
+    def start(self, order: Order) -> Iterator[_SparkProcess]:
         """Submit all, wait until each has said where it listens, and tell all of them."""
         begins = order.server is None
         check_room(self._context, len(order.numbers), begins=begins, should_stop=order.should_stop)
@@ -83,16 +83,16 @@ class SparkLauncher:
             task.close(deadline_s)
         self._gateway.close()
 
-    def _submit(self, number: int) -> _Task:
+    def _submit(self, number: int) -> _SparkProcess:
         attempt = next(self._attempts)
         self._gateway.expect(number, attempt)
         ticket = Ticket(number, attempt, self._threads, (self._host, self._gateway.port), self._secret)
-        task = _Task(number, attempt, self._context, f"{self._name}-{number}-{attempt}")
+        task = _SparkProcess(number, attempt, self._context, f"{self._name}-{number}-{attempt}")
         self._tasks.append(task)
         task.submit(ticket, self._program)
         return task
 
-    def _await(self, task: _Task, deadline_s: float, order: Order) -> None:
+    def _await(self, task: _SparkProcess, deadline_s: float, order: Order) -> None:
         """Until the process has said where it listens."""
         connected = False
         while not task.registered.wait(POLL_S):
@@ -111,7 +111,7 @@ class SparkLauncher:
                 )
 
 
-class _Task:
+class _SparkProcess:
     """One process, and the Spark job that it runs in."""
 
     def __init__(self, number: int, attempt: int, context: SparkContext, group: str) -> None:
