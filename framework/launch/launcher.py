@@ -1,4 +1,4 @@
-"""Where a job's processes come from: a seam that is filled for this machine, and for tasks of Spark."""
+"""Where a job's processes come from: a seam that `framework.launch.local` fills for this machine."""
 
 from __future__ import annotations
 

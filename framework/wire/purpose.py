@@ -41,7 +41,7 @@ class JoinerLink:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorStream:
-    """One of the streams between a process in a task of Spark and its supervisor."""
+    """One of the streams between a process that a cluster's executor runs, and its supervisor."""
 
     NAME: ClassVar = "streams of processes on executors"
 
