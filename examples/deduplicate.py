@@ -28,7 +28,7 @@ from hailer import DISCARD, Flow, Job, JobOnSpark, SparkOptions, Timers, open_se
 SPARK = SparkOptions("local[6]", (("spark.sql.shuffle.partitions", "2"),))
 EVENTS_PER_BATCH = 300
 AGAIN = 3
-"""An event is sent again at most so many batches later."""
+"""The limit of the batches after which an event is sent again."""
 KEEP = AGAIN
 
 job = Job("deduplicate")

@@ -79,7 +79,7 @@ def orders_of(epoch: int) -> list[Order]:
 
 
 def payments_of(epoch: int) -> list[Payment]:
-    """The payments that arrive in an epoch. Of each epoch's orders, some are paid so many epochs later."""
+    """The payments that arrive in an epoch. Of each epoch's orders, some are paid `delay` epochs later."""
     paid_after = {0: range(5), 1: range(4, 9), WITHIN_EPOCHS: range(9, 12), WITHIN_EPOCHS + 1: range(12, 15)}
     return [
         Payment(f"order {order.number}", order.amount)

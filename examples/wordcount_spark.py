@@ -142,7 +142,7 @@ class Progress:
         self._what = ""
 
     def await_share(self, share: float) -> None:
-        """Wait until so much of the text is fed, or all of it."""
+        """Wait until this share of the text is fed, or the feed has ended."""
         while self._feed is not None and self._feed.isActive and self._fed() < share * self.readings:
             time.sleep(0.05)
 
@@ -171,7 +171,7 @@ class Progress:
 
 
 def write_readings(text: Path, readings: int, folder: Path) -> Path:
-    """The text so many times, a file each, as Spark's streams take them."""
+    """A folder with a copy of the text for each of `readings`, as Spark's streams take them."""
     folder.mkdir(parents=True)
     for number in range(readings):
         shutil.copy(text, folder / f"reading-{number:03}.txt")

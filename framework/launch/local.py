@@ -38,7 +38,7 @@ class LocalLauncher:
                 listener.close()
 
     def close(self) -> None:
-        """Let go of the lifeline."""
+        """Close the lifeline."""
         os.close(self._held)
         os.close(self._lifeline)
 

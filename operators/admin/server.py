@@ -72,7 +72,7 @@ class _Server(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away, or was too slow, is no news."""
+        """Do not log a client that went away, or was too slow."""
 
     @property
     def hosts(self) -> set[str]:

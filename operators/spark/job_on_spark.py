@@ -54,7 +54,7 @@ class JobOnSpark:
     """
 
     def __init__(self, spark: SparkSession, job: Job | Program, *, workers: int = 2, threads: int = 1) -> None:
-        """`workers`: how many processes it begins with, each with so many worker `threads`."""
+        """`workers`: how many processes it begins with; `threads`: how many workers each of them has."""
         program: Program = JobProgram(job, serve=True) if isinstance(job, Job) else job
         self._spark = spark
         self._serves = isinstance(job, Job)
@@ -66,7 +66,6 @@ class JobOnSpark:
         self._directory = Path.cwd()
         self._plane = JobControl(program.name, self._directory)
         self._config = Config(threads, (("", 0),) * workers, process=None)
-        self._spark = spark
         self._program = program
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"job {program.name}", daemon=True)
@@ -124,7 +123,7 @@ class JobOnSpark:
         return cast(dict[str, Any], to_json(self._service().status()))
 
     def scale(self, workers: int) -> Outcome:
-        """Make it have so many processes, and wait until they have their bins, or theirs have gone to the others."""
+        """Scale it to `workers` processes; wait until joiners have their bins, and the bins of leavers have moved."""
         outcome = self._service().scale_to(workers)
         if self._queries:
             self._slots.hold(len(self.processes))

@@ -64,7 +64,7 @@ class Slots:
         self._told: str | None = None
 
     def hold(self, slots: int) -> None:
-        """So many slots are held now."""
+        """Take account of the `slots` that the job holds now."""
         context = self._spark.sparkContext
         if context.getConf().contains("spark.default.parallelism"):
             return

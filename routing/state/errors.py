@@ -11,7 +11,7 @@ REMEDY = (
 
 
 class MemoryBudgetTooSmall(UserError):
-    """A store cannot work within so little memory."""
+    """A store cannot work within the memory that it is given."""
 
 
 class UnencodableState(UserError):

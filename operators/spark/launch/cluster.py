@@ -38,7 +38,7 @@ _MISSING = re.compile(r"No module named '(?P<module>\w+)")
 
 
 def check_room(context: SparkContext, needed: int, *, begins: bool, should_stop: Callable[[], bool]) -> None:
-    """Raise `CannotStart` unless so many more tasks can run at once, and one more for Spark's own.
+    """Raise `CannotStart` unless `needed` more tasks can run at once, and one for Spark's own.
 
     An application that `begins` is given time to get its executors. One that allocates them on demand gets them once
     tasks wait, so it is not asked.
