@@ -57,6 +57,10 @@ def test_no_two_types_have_one_name(source: Source):
     _pass(names.names_of_two_things(source))
 
 
+def test_retired_words_stay_out_of_names(source: Source):
+    _pass(names.retired_words(source))
+
+
 def test_the_top_level_holds_only_what_belongs_there():
     _pass(files.strangers_at_the_top(ROOT))
 
