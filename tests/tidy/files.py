@@ -13,8 +13,7 @@ from pathlib import Path
 from tests.tidy.source import FRONT_DOOR, PACKAGES
 
 TOP_LEVEL = frozenset(
-    {*PACKAGES, f"{FRONT_DOOR}.py"}
-    | {*"examples tests docs pyproject.toml README.md Makefile LICENSE".split()}
+    {*PACKAGES, f"{FRONT_DOOR}.py"} | {*"examples tests docs pyproject.toml README.md Makefile LICENSE".split()}
 )
 
 MACHINE_PATH = re.compile(r"(?<![\w./])/(?:work|root|home|Users)/\w*")
