@@ -115,7 +115,7 @@ class Retirement:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedCommand:
+class Refused:
     """Messages that had no effect, and why. The sequence is None if the message did not have one."""
 
     time: int
@@ -123,7 +123,7 @@ class RefusedCommand:
     reason: str
 
 
-CompiledCommand = Configuration | Handover | Retirement | RefusedCommand
+CompiledCommand = Configuration | Handover | Retirement | Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ for _kind in (
     Configuration,
     Handover,
     Retirement,
-    RefusedCommand,
+    Refused,
     Malformed,
     CompilerState,
 ):
@@ -220,7 +220,7 @@ class Compiler:
         for sequence, group in sorted(_by_sequence(messages).items()):
             reason = self._objection(time, sequence, group, len(messages)) or self._fault(group, table, members)
             if reason is not None:
-                outcomes[sequence] = RefusedCommand(time, sequence, reason)
+                outcomes[sequence] = Refused(time, sequence, reason)
                 self._remember(sequence, time)
                 continue
             self._accept(sequence)
@@ -237,7 +237,7 @@ class Compiler:
             outcomes[sequence] = Configuration(time, sequence, moves)
         strangers = sorted(message.reason for message in messages if message.sequence is None)
         return [
-            *(RefusedCommand(time, None, reason) for reason in strangers),
+            *(Refused(time, None, reason) for reason in strangers),
             *(outcomes[at] for at in sorted(outcomes)),
         ]
 

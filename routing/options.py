@@ -30,7 +30,7 @@ class BinOptions:
     store: StoreMaker = MemoryStore
     """Makes the store of the states on each worker: `MemoryStore`, or `RocksStore.maker()` for states on disk."""
     report: Callable[[ControlReport], None] = ignore
-    """Told on every worker what became of commands: a `Configuration`, a `RefusedCommand`, an `Installation`."""
+    """Told on every worker what became of commands: a `Configuration`, a `Refused`, an `Installation`."""
     chunk_bytes_max: int = CHUNK_BYTES_MAX
     """The size of the chunks that states travel in, unless one entry alone exceeds it."""
     in_flight_bytes_max: int = IN_FLIGHT_BYTES_MAX

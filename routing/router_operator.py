@@ -33,7 +33,7 @@ from routing.commands import (
     Configuration,
     Control,
     Handover,
-    RefusedCommand,
+    Refused,
     Retirement,
 )
 from routing.errors import NeverBootstrapped
@@ -52,7 +52,7 @@ class Restored:
 Combine = Callable[[Any], Any]
 """From a container of records to one that is sent instead where there are several owners: pre-aggregated, say."""
 
-ControlReport = Configuration | Handover | Retirement | RefusedCommand | Installation | Restored
+ControlReport = Configuration | Handover | Retirement | Refused | Installation | Restored
 """What became of control commands: accepted, refused, installed."""
 
 

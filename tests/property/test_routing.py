@@ -22,7 +22,7 @@ from routing.commands import (
     Map,
     Move,
     Noop,
-    RefusedCommand,
+    Refused,
     Retire,
 )
 from routing.routing_table import RoutingState, RoutingTable, Ship
@@ -125,7 +125,7 @@ def test_every_set_has_one_outcome_and_accepted_sequences_ascend(stream: Stream)
         isinstance(record, Control) and (time, record.sequence) in sets for time, record in stream
     )
     assert sum(each.sequence is None for each in outcomes) == strangers
-    accepted = [each.sequence for each in outcomes if not isinstance(each, RefusedCommand)]
+    accepted = [each.sequence for each in outcomes if not isinstance(each, Refused)]
     assert accepted == sorted(set(accepted), key=lambda sequence: sequence or 0)
 
 

@@ -20,7 +20,7 @@ from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input
 from routing.bins import BinId, Bins
-from routing.commands import Configuration, Handover, Instruction, Map, Move, RefusedCommand, Retirement
+from routing.commands import Configuration, Handover, Instruction, Map, Move, Refused, Retirement
 from routing.router_operator import ControlReport, Restored
 from tests.cramped import small_regions
 from tests.sim.bins_run import aggregate_columns, count_columns
@@ -84,7 +84,7 @@ class Run:
 
         def report(outcome: ControlReport) -> None:
             match outcome:
-                case Configuration() | Handover() | Retirement() | RefusedCommand():
+                case Configuration() | Handover() | Retirement() | Refused():
                     known = self.decided.setdefault((outcome.time, outcome.sequence), outcome)
                     assert outcome == known, f"worker {worker.id} decided {outcome}, another {known}"
                 case Restored():

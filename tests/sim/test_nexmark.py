@@ -239,7 +239,7 @@ def test_the_answers_are_right_while_bins_move(query: str, sim_seed: int | None,
     assert told["rows"] >= 10
     if not query.startswith(("q1", "q2")):
         assert told["ships"] >= 25
-        assert told["RefusedCommand"] >= 1
+        assert told["Refused"] >= 1
 
 
 def feed(

@@ -25,7 +25,7 @@ from routing.commands import (
     Map,
     Move,
     Noop,
-    RefusedCommand,
+    Refused,
     Retire,
     Retirement,
 )
@@ -69,7 +69,7 @@ def decide(compiler: Compiler, time: int, *records: Any) -> list[CompiledCommand
 def reason(*records: Any) -> str:
     """Why the only set among `records` is refused."""
     [outcome] = decide(new_compiler(), 3, *records)
-    assert isinstance(outcome, RefusedCommand)
+    assert isinstance(outcome, Refused)
     assert outcome.time == 3
     return outcome.reason
 
@@ -116,7 +116,7 @@ def test_a_bootstrap_becomes_a_handover():
 def test_a_joiner_may_own_bins_after_its_bootstrap_only():
     compiler = new_compiler()
     [outcome] = decide(compiler, 2, Control(0, 1, move(0, 6)))
-    assert isinstance(outcome, RefusedCommand)
+    assert isinstance(outcome, Refused)
     decide(compiler, 3, Control(1, 1, bootstrap(1, 6)))
     assert decide(compiler, 4, Control(2, 1, move(0, 6))) == [configuration(4, 2, {0: 6})]
 
@@ -125,14 +125,14 @@ def test_who_retires_owns_nothing_any_more():
     compiler = new_compiler()
     assert decide(compiler, 3, Control(0, 1, Retire(WorkerId(4)))) == [Retirement(3, 0, WorkerId(4))]
     [outcome] = decide(compiler, 4, Control(1, 1, move(0, 4)))
-    assert isinstance(outcome, RefusedCommand)
+    assert isinstance(outcome, Refused)
     assert outcome.reason.startswith("a Move of bin 0 names worker 4, not among those that may own bins: workers 0, 1;")
 
 
 def test_the_last_owner_does_not_retire():
     compiler = Compiler({WorkerId(4)})
     [outcome] = decide(compiler, 3, Control(0, 1, Retire(WorkerId(4))))
-    assert isinstance(outcome, RefusedCommand)
+    assert isinstance(outcome, Refused)
     assert outcome.reason == "worker 4 cannot retire, it is the last that may own bins"
 
 
@@ -239,7 +239,7 @@ def test_a_reason_does_not_list_a_thousand_workers():
     compiler = Compiler({WorkerId(index) for index in range(1000)})
     compiler.add(0, Control(0, 1, move(0, 2000)))
     [outcome] = compiler.compile(0, TABLE, MEMBERS)
-    assert isinstance(outcome, RefusedCommand)
+    assert isinstance(outcome, Refused)
     assert "own bins: workers 0, 1, 2, 3, 4, 5, 6, 7, …; " in outcome.reason
 
 
@@ -265,7 +265,7 @@ JUNK: list[tuple[Any, int | None, str]] = [
 @pytest.mark.parametrize(("record", "sequence", "expected"), JUNK)
 def test_a_record_that_is_no_proper_control_is_refused(record: Any, sequence: int | None, expected: str):
     [outcome] = decide(new_compiler(), 3, record)
-    assert isinstance(outcome, RefusedCommand)
+    assert isinstance(outcome, Refused)
     assert (outcome.time, outcome.sequence) == (3, sequence)
     assert outcome.reason.startswith(expected)
 
@@ -277,7 +277,7 @@ def test_a_malformed_message_refuses_the_set_that_it_belongs_to():
 def test_malformed_messages_are_refused_in_the_same_order_whatever_their_order():
     junk: list[Any] = ["b", "a", Control(2, 1, "d"), Control(2, 1, "c")]  # type: ignore[arg-type]
     outcomes = decide(new_compiler(), 3, *junk)
-    assert [type(outcome) for outcome in outcomes] == [RefusedCommand] * 3
+    assert [type(outcome) for outcome in outcomes] == [Refused] * 3
     assert decide(new_compiler(), 3, *reversed(junk)) == outcomes
 
 
@@ -286,20 +286,20 @@ def test_bad_sets_do_not_hinder_good_ones_at_their_time():
         new_compiler(), 3, "junk", Control(1, 1, move(9, 9)), Control(2, 1, move(0, 4)), Control(3, 2, Noop())
     )
     assert [(type(outcome), outcome.sequence) for outcome in outcomes] == [
-        (RefusedCommand, None),
-        (RefusedCommand, 1),
+        (Refused, None),
+        (Refused, 1),
         (Configuration, 2),
-        (RefusedCommand, 3),
+        (Refused, 3),
     ]
 
 
 def test_a_bootstrap_in_company_is_refused_and_the_company_is_not():
     outcomes = decide(new_compiler(), 3, Control(1, 1, bootstrap(0, 6)), Control(2, 1, move(0, 4)))
-    assert [type(outcome) for outcome in outcomes] == [RefusedCommand, Configuration]
+    assert [type(outcome) for outcome in outcomes] == [Refused, Configuration]
     outcomes = decide(new_compiler(), 3, Control(1, 1, bootstrap(0, 6)), Control(2, 1, bootstrap(1, 6)))
-    assert [type(outcome) for outcome in outcomes] == [RefusedCommand, RefusedCommand]
+    assert [type(outcome) for outcome in outcomes] == [Refused, Refused]
     outcomes = decide(new_compiler(), 3, Control(1, 1, bootstrap(0, 6)), "junk")
-    assert [type(outcome) for outcome in outcomes] == [RefusedCommand, RefusedCommand]
+    assert [type(outcome) for outcome in outcomes] == [Refused, Refused]
 
 
 def test_a_sequence_must_be_newer_than_the_last_accepted_one():
@@ -307,7 +307,7 @@ def test_a_sequence_must_be_newer_than_the_last_accepted_one():
     decide(compiler, 0, Control(4, 1, move(0, 4)))
     for time, stale in ((1, 4), (2, 3)):
         assert decide(compiler, time, Control(stale, 1, move(1, 4))) == [
-            RefusedCommand(
+            Refused(
                 time,
                 stale,
                 f"sequence {stale} is not newer than 4, the last that was accepted; "
@@ -336,15 +336,15 @@ def test_one_sequence_at_two_times_is_refused_at_both():
             for control in late:
                 compiler.add(2, control)
         [first] = decide(compiler, 1, Control(5, 2, move(0, 4)))
-        assert isinstance(first, RefusedCommand)
-        assert decide(compiler, 2, *([] if ahead else late)) == [RefusedCommand(2, 5, expected)]
+        assert isinstance(first, Refused)
+        assert decide(compiler, 2, *([] if ahead else late)) == [Refused(2, 5, expected)]
 
 
 def test_a_sequence_whose_first_part_is_complete_leaves_the_rest_stale():
     compiler = new_compiler()
     assert decide(compiler, 1, Control(5, 1, move(0, 4))) == [configuration(1, 5, {0: 4})]
     [rest] = decide(compiler, 2, Control(5, 1, move(1, 4)))
-    assert isinstance(rest, RefusedCommand)
+    assert isinstance(rest, Refused)
 
 
 def test_refused_sequences_are_forgotten_when_too_many_or_overtaken():
@@ -407,7 +407,7 @@ def test_all_of_it_travels():
         Handover(3, 7, WorkerId(0), WorkerId(4)),
         Retirement(3, 8, WorkerId(4)),
         Retire(WorkerId(4)),
-        RefusedCommand(3, None, "why"),
+        Refused(3, None, "why"),
         Malformed(None, "why"),
         compiler.state(),
     ]

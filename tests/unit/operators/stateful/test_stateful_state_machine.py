@@ -12,7 +12,7 @@ from framework.membership.members import WorkerId
 from operators import DISCARD, BinOptions, empty, iterator_source, to_stream
 from operators.errors import FoldMisreturned, RecordNotPair, SharedInitial
 from routing.bins import BinId
-from routing.commands import Control, Move, RefusedCommand
+from routing.commands import Control, Move, Refused
 from routing.errors import BinCountInvalid
 from tests.unit.operators.cluster import SEEDS, merged, run
 
@@ -71,7 +71,7 @@ def test_on_a_cluster_commands_move_bins_and_bad_ones_are_refused_everywhere(see
 
     totals = merged(run(build, seed=seed))
     assert [len(rows) for rows in totals.values()] == [9] * 5
-    refusals = [report for report in reports if isinstance(report, RefusedCommand)]
+    refusals = [report for report in reports if isinstance(report, Refused)]
     assert [refusal.sequence for refusal in refusals] == [1, 1, 1]
     assert all("99" in refusal.reason for refusal in refusals)
 
