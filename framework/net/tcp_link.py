@@ -18,7 +18,7 @@ from itertools import islice
 
 from framework.errors import ProtocolError
 from framework.net.keep_alive import keep_alive
-from framework.net.shm.channel import ShmChannel
+from framework.net.shm.channel import SHARED_BYTES_MIN, ShmChannel
 from framework.net.shm.segment import UNREAD_BYTES_MAX
 from framework.wire import shm_messages
 from framework.wire.body import Body
@@ -81,14 +81,18 @@ class TcpLink:
         if len(bodies) > 1:
             reservation = None  # which is for one body: they are copied
         for body in bodies:
-            for written in self._shm.bodies(body, sum(map(len, body)), reservation):
-                self._queue(written)
+            size = sum(map(len, body))
+            if size < SHARED_BYTES_MIN:
+                self._queue(body, size)
+                continue
+            for written in self._shm.bodies(body, size, reservation):
+                self._queue(written, sum(map(len, written)))
 
     def flush(self) -> None:
         """Write what is queued, as far as the kernel takes it; the rest goes when the socket is writable again."""
         if self._open:
             for body in self._shm.reports():
-                self._queue(body)
+                self._queue(body, sum(map(len, body)))
         try:
             while self._outbound:
                 self._advance(self._socket.sendmsg(list(islice(self._outbound, PIECES_MAX))))
@@ -160,8 +164,7 @@ class TcpLink:
             self._selector.unregister(self._socket)
             self._socket.close()
 
-    def _queue(self, body: Body) -> None:
-        size = sum(map(len, body))
+    def _queue(self, body: Body, size: int) -> None:
         self._outbound_bytes += PREFIX_BYTES + size
         self._outbound.extend(_with_small_pieces_joined([prefix(size), *body]))
 

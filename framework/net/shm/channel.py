@@ -56,9 +56,8 @@ class ShmChannel:
         return self._outbound.reserve(size)
 
     def bodies(self, body: Body, size: int, reservation: Reservation | None = None) -> list[Body]:
-        """What goes onto the socket for a body, which may have been written to a reservation."""
-        if size < SHARED_BYTES_MIN:
-            return [body]
+        """What goes onto the socket for a body of at least `SHARED_BYTES_MIN`, which may have been written to a
+        reservation."""
         if self._accepted and self._outbound is not None:
             reference = self._outbound.write(body, size, reservation)
             return [body] if reference is None else [[encode(reference)]]
