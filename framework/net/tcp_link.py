@@ -171,10 +171,12 @@ class TcpLink:
     def _take(self, bodies: Callable[[], list[Buffer]], messages: list[Message]) -> None:
         try:
             for body in bodies():
-                about_memory = shm_messages.decode(body)
-                content = body if about_memory is None else self._shm.receive(about_memory)
-                if content is None:
-                    continue
+                content = body
+                if len(body) and body[0] in shm_messages.KINDS:
+                    referred = self._shm.receive(shm_messages.decode(body))
+                    if referred is None:
+                        continue
+                    content = referred
                 message = decode(content)
                 self._finished = self._finished or isinstance(message, Goodbye | Abort)
                 messages.append(message)

@@ -59,6 +59,9 @@ class Returned:
 
 ShmMessage: TypeAlias = Offer | Answer | BodyRef | Returned
 
+KINDS = frozenset({MessageKind.SHM_OFFER, MessageKind.SHM_ANSWER, MessageKind.SHM_BODY, MessageKind.SHM_RETURNED})
+"""What the body of a frame that holds one of these begins with."""
+
 
 def encode(message: ShmMessage) -> bytes:
     """The body of one frame."""
@@ -73,11 +76,9 @@ def encode(message: ShmMessage) -> bytes:
             return compose(MessageKind.SHM_RETURNED, read_bytes, starts)
 
 
-def decode(body: Buffer) -> ShmMessage | None:
-    """The message in the body of a frame, None if it is none of these, or `ProtocolError`."""
-    kind = body[0] if len(body) else 0
-    if not MessageKind.SHM_OFFER <= kind <= MessageKind.SHM_RETURNED:
-        return None
+def decode(body: Buffer) -> ShmMessage:
+    """The message in the body of a frame of one of the `KINDS`, or `ProtocolError`."""
+    kind = body[0]
     match kind, decode_value(body[1:]):
         case MessageKind.SHM_OFFER, [process, descriptor, size, bytes(token)]:
             return Offer(checks.natural(process), checks.natural(descriptor), checks.natural(size), token)

@@ -53,7 +53,9 @@ class Far:
             data = self.connection.recv(1 << 20)
             assert data, "the link has ended"
             self.received_bytes += len(data)
-            self.heard += [shm_messages.decode(body) or decode(body) for body in self.reader.feed(data)]
+            for body in self.reader.feed(data):
+                about_memory = body[0] in shm_messages.KINDS
+                self.heard.append(shm_messages.decode(body) if about_memory else decode(body))
         heard, self.heard = self.heard[:count], self.heard[count:]
         return heard
 
