@@ -15,7 +15,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from framework.errors import GraphError
-from framework.wire.transpose import transpose
+from framework.wire.codec import transpose
 from operators.errors import RecordUnfit
 
 if TYPE_CHECKING:
