@@ -1,4 +1,4 @@
-"""The dataflows of one worker: which of them run, where their channels end, and that all workers built the same."""
+"""The dataflows of one worker: which of them run, which channels are theirs, and that all workers built the same."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 from framework.dataflow.handle import InputHandle
 from framework.errors import DataflowMismatch, GraphError
-from framework.events import DataflowFinished, Events, MessageReceived
+from framework.events import DataflowFinished, Events
 from framework.membership.members import WorkerId
 from framework.progress.explain import scopes_of
 from framework.progress.subgraph import ProgressState, Subgraph
@@ -22,11 +22,9 @@ class Dataflows:
         """How many dataflows were begun here."""
         self.roots: dict[int, Subgraph] = {}
         """The outermost scope of each running dataflow."""
-        self.channels: dict[int, InputHandle | Subgraph] = {}
-        """Where each channel ends: at an operator's input (records), or at a scope (progress)."""
         self.fixed_operators: set[str] = set()
         """Those that keep keys on the workers that the job began with."""
-        self.switchboard = Switchboard()
+        self.switchboard = Switchboard(events)
         self._events = events
         self._channels_of: dict[int, range] = {}
         self._batches_sent: dict[int, int] = {}
@@ -50,11 +48,11 @@ class Dataflows:
             raise GraphError(f"there is no dataflow {number}; running are {[*self.roots]}")
         root.shut_down()
         channels = self._channels_of.pop(number)
-        self.switchboard.close(channels)
         for channel in channels:
-            end = self.channels.pop(channel, None)
+            end = self.switchboard.ends.get(channel)
             if isinstance(end, Subgraph):
                 self._batches_sent[channel] = end.batches_sent
+        self.switchboard.close(channels)
         if self._events.listening:
             self._events.emit(DataflowFinished(number))
 
@@ -63,26 +61,8 @@ class Dataflows:
     def open_data(self, handle: InputHandle) -> int:
         """A new channel, whose records go to `handle`."""
         channel = self.switchboard.reserve()
-
-        def receive(peer: WorkerId, message: Data | Progress) -> None:
-            assert isinstance(message, Data), message
-            handle.push(message.time, message.container)
-            if self._events.listening:
-                self._events.emit(MessageReceived(channel, peer, len(message.container)))
-
-        self.channels[channel] = handle
-        self.switchboard.open(channel, receive)
+        self.switchboard.open(channel, handle)
         return channel
-
-    def open_progress(self, channel: int, subgraph: Subgraph) -> None:
-        """Hand batches of progress that come in on `channel` to a scope."""
-
-        def receive(peer: WorkerId, message: Data | Progress) -> None:
-            assert isinstance(message, Progress), message
-            subgraph.receive(peer, message.sequence, message.changes)
-
-        self.channels[channel] = subgraph
-        self.switchboard.open(channel, receive)
 
     def early(self) -> list[tuple[WorkerId, Data | Progress]]:
         """Messages for dataflows that are not built yet."""
@@ -92,7 +72,7 @@ class Dataflows:
 
     def scopes(self) -> dict[int, Subgraph]:
         """The running scopes, nested ones included, by the channel that their progress takes."""
-        return {channel: end for channel, end in self.channels.items() if isinstance(end, Subgraph)}
+        return {channel: end for channel, end in self.switchboard.ends.items() if isinstance(end, Subgraph)}
 
     def scopes_by_dataflow(self) -> dict[int, list[Subgraph]]:
         """The running scopes, nested ones included, of each dataflow."""

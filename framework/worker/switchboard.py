@@ -1,4 +1,4 @@
-"""Which number stands for which channel: messages come in by number and go to an operator's input or to a scope.
+"""Where each channel ends: messages come in by number, records for an operator's input and progress for a scope.
 
 Workers number channels alike because they build alike, but not at the same moment: what comes in for a number that is
 not yet given out waits, and what comes in for one that was closed is dropped.
@@ -6,20 +6,21 @@ not yet given out waits, and what comes in for one that was closed is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from framework.dataflow.handle import InputHandle
+from framework.events import Events, MessageReceived
 from framework.membership.members import WorkerId
+from framework.progress.subgraph import Subgraph
 from framework.wire.messages import Data, Progress
-
-ChannelReceiver = Callable[[WorkerId, Data | Progress], None]
 
 
 class Switchboard:
     """The channels of one worker."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: Events) -> None:
+        self.ends: dict[int, InputHandle | Subgraph] = {}
+        """Of channels that are open."""
+        self._events = events
         self._next = 0
-        self._receivers: dict[int, ChannelReceiver] = {}
         self._early: dict[int, list[tuple[WorkerId, Data | Progress]]] = {}
 
     def reserve(self) -> int:
@@ -27,23 +28,23 @@ class Switchboard:
         self._next += 1
         return self._next - 1
 
-    def open(self, channel: int, receiver: ChannelReceiver) -> None:
-        """Hand what comes in for `channel` to `receiver`, and what came early right away."""
-        self._receivers[channel] = receiver
+    def open(self, channel: int, end: InputHandle | Subgraph) -> None:
+        """Hand what comes in for `channel` to `end`, and what came early right away."""
+        self.ends[channel] = end
         for sender, message in self._early.pop(channel, ()):
-            receiver(sender, message)
+            self._deliver(end, sender, message)
 
     def close(self, channels: range) -> None:
         """Drop what still comes in for these channels."""
         for channel in channels:
-            self._receivers.pop(channel, None)
+            self.ends.pop(channel, None)
             self._early.pop(channel, None)
 
     def dispatch(self, sender: WorkerId, message: Data | Progress) -> None:
         """Hand a message to its channel."""
-        receiver = self._receivers.get(message.channel)
-        if receiver is not None:
-            receiver(sender, message)
+        end = self.ends.get(message.channel)
+        if end is not None:
+            self._deliver(end, sender, message)
         elif message.channel >= self._next:
             self._early.setdefault(message.channel, []).append((sender, message))
 
@@ -55,3 +56,13 @@ class Switchboard:
     def reserved(self) -> int:
         """How many channels were given out."""
         return self._next
+
+    def _deliver(self, end: InputHandle | Subgraph, sender: WorkerId, message: Data | Progress) -> None:
+        if isinstance(message, Data):
+            assert isinstance(end, InputHandle), message
+            end.push(message.time, message.container)
+            if self._events.listening:
+                self._events.emit(MessageReceived(message.channel, sender, len(message.container)))
+        else:
+            assert isinstance(end, Subgraph), message
+            end.receive(sender, message.sequence, message.changes)

@@ -165,7 +165,7 @@ class Worker:
 
     def open_progress(self, channel: int, subgraph: Subgraph) -> None:
         """Hand batches of progress that come in on `channel` to a scope."""
-        self._dataflows.open_progress(channel, subgraph)
+        self._dataflows.switchboard.open(channel, subgraph)
 
     def broadcaster(self, channel: int) -> Callable[[int, tuple[Change, ...]], None]:
         """What sends a numbered batch of progress to all other workers."""
@@ -343,7 +343,7 @@ class Worker:
 
     def channels(self) -> dict[int, InputHandle | Subgraph]:
         """Where each channel ends: at an operator's input (records), or at a scope (progress)."""
-        return self._dataflows.channels
+        return self._dataflows.switchboard.ends
 
     def batches_sent(self) -> dict[int, int]:
         """By channel, how many batches of progress each scope has sent, those that have ended included."""
