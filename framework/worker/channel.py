@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from framework.dataflow.handle import InputHandle
+from framework.errors import GraphError
+from framework.events import MessageSent
 from framework.membership.members import Members, WorkerId
 from framework.progress.order import Time
 from framework.wire.container import Container, Reservation
@@ -46,4 +48,9 @@ class WorkerChannel:
 
     def send(self, peer: WorkerId, time: Time, container: Container, reservation: Reservation | None = None) -> None:
         """Hand a container to the receiver on another worker."""
-        self._owner.send_data(peer, Data(self._number, time, container), self._where, reservation)
+        owner = self._owner
+        if owner.membership.joining:
+            raise GraphError(f"worker {owner.id} has not joined yet; call worker.bootstrap() before it sends records")
+        owner.transport.send(peer, Data(self._number, time, container), self._where, reservation)
+        if owner.events.listening:
+            owner.events.emit(MessageSent(self._number, peer, len(container)))

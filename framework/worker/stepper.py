@@ -9,12 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from framework.errors import GraphError, JobAborted, JobStopped, PeerLost
-from framework.events import Events, MessageSent, Parked
+from framework.errors import JobAborted, JobStopped, PeerLost
+from framework.events import Events, Parked
 from framework.membership.driver import Membership
 from framework.membership.members import Address, Members, WorkerId
 from framework.progress.subgraph import Change
-from framework.wire.container import Reservation
 from framework.wire.messages import Abort, Built, Data, Goodbye, Lost, Message, Progress
 from framework.worker.agenda import Agenda
 from framework.worker.dataflow_state import WorkerDataflowState
@@ -184,14 +183,6 @@ class Stepper:
         return "".join(f"; {one}" for one in least)
 
     # What goes out
-
-    def send_data(self, peer: WorkerId, message: Data, where: str, reservation: Reservation | None = None) -> None:
-        """Send a container to another worker; `where` is who it is from."""
-        if self.membership.joining:
-            raise GraphError(f"worker {self.id} has not joined yet; call worker.bootstrap() before it sends records")
-        self.transport.send(peer, message, where, reservation)
-        if self.events.listening:
-            self.events.emit(MessageSent(message.channel, peer, len(message.container)))
 
     def broadcast_progress(self, channel: int, sequence: int, changes: tuple[Change, ...]) -> None:
         """Send a batch of progress to all other workers."""
