@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from framework.dataflow.scope import Scope
 from framework.errors import DuplicateName, GraphError, InputClosed
-from framework.progress.order import Time
 from framework.wire.container import Container
 from framework.worker.worker import Worker
 from operators.core.probe import Probe
@@ -106,17 +105,16 @@ class Flow:
         """Let the records of `stream` go out under `name`; `schema` is what Spark reads them as, if they are rows."""
         if name in self.outputs:
             raise DuplicateName(f"this job has an output {name!r} already; concat the streams, or choose another name")
+        if stream.scope.domain != self.scope.domain:
+            raise GraphError(
+                f"output {name!r} goes out by epoch, and got a stream of scope {stream.scope.name!r}, whose times look "
+                f"like {stream.scope.domain.minimum!r}; bring it out of the loop first, with `leave()`"
+            )
         self.outputs.append(name)
         if self.serving is not None and self.serving.output(name, stream.probe(self.probe), schema):
             return
-        receive = self._receivers(name)
         rows = stream if isinstance(stream, Stream) else stream.to_rows()
-
-        def receive_at(time: Time, rows: Any) -> None:
-            assert isinstance(time, int), time
-            receive(time, rows)
-
-        rows.inspect_batch(receive_at).probe(self.probe)
+        rows.inspect_batch(self._receivers(name)).probe(self.probe)
 
     def commands(self) -> Stream[Control]:
         """The job's own control stream, on all workers; stateful operators without another one listen to it."""

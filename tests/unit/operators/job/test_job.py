@@ -230,6 +230,32 @@ def test_names_are_given_once():
         other.run({})
 
 
+def test_an_output_goes_out_by_epoch():
+    job = Job("looping")
+
+    @job.dataflow
+    def looping(flow: Flow) -> None:
+        numbers = flow.input("in")
+        with flow.scope.iterative("rounds") as inner:
+            flow.output("out", numbers.enter(inner))
+
+    expected = r"output 'out' goes out by epoch, and got a stream of scope 'rounds', .* with `leave\(\)`"
+    with pytest.raises(GraphError, match=expected):
+        job.run({"in": [1]})
+
+
+def test_an_output_may_be_in_a_region():
+    job = Job("grouped")
+
+    @job.dataflow
+    def grouped(flow: Flow) -> None:
+        numbers = flow.input("in")
+        with flow.scope.region("group") as inner:
+            flow.output("out", numbers.enter(inner))
+
+    assert job.run({"in": [1]}) == {"out": [(0, 1)]}
+
+
 def test_a_job_has_one_dataflow():
     job = wordcount()
     with pytest.raises(GraphError, match="job 'wordcount' has a dataflow already"):
