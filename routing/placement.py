@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Any, Protocol
 
 from framework.dataflow.builder import OperatorBuilder
@@ -29,7 +30,6 @@ from framework.dataflow.pact import Direct, Fixed, Pact, Pipeline
 from framework.dataflow.scope import Outlet
 from framework.dataflow.worker_context import WorkerContext
 from framework.errors import GraphError
-from framework.membership.members import WorkerId
 from routing.bins import Bins
 from routing.commands import Compiler
 from routing.hashing import stable_hash
@@ -41,6 +41,9 @@ from routing.routing_table import RoutingTable
 from routing.state_operator import StateLogic, StateOperator
 
 Key = Callable[[Any], Any]
+
+_TARGET = attrgetter("target")
+"""Where F and S send what is for one worker."""
 
 
 class Keying(Protocol):
@@ -90,7 +93,7 @@ class OnBins:
         f = _RouterPorts.build(scope.operator(f"{name}: route"), [outlet for outlet, _ in streams], self.control)
         s = _StatePorts.build(scope.operator(name), f, [keying.by_bin(cores.table, bins) for _, keying in streams])
         f.builder.attach(f.inputs.feedback, s.results, Pipeline())
-        f.builder.attach(f.inputs.acks, s.acks, Direct(_target))
+        f.builder.attach(f.inputs.acks, s.acks, Direct(_TARGET))
         state_operator = StateOperator(s.builder.operator, logic, s.data_in, s.state_in, s.results_out, s.acks_out)
         router_operator = RouterOperator(
             f.builder.operator,
@@ -185,7 +188,7 @@ class _RouterPorts:
         control_in = builder.input(control, Pipeline())
         feedback_in = builder.input(None, Pipeline())
         acks_in = builder.input(None, Pipeline())
-        handover_in = builder.input(None, Direct(_target))
+        handover_in = builder.input(None, Direct(_TARGET))
         routed = [builder.output() for _ in streams]
         state_out, state = builder.output()
         handover_out, handover = builder.output()
@@ -203,7 +206,7 @@ class _RouterPorts:
             builder.scope.domain.identity,
         )
         builder.connect(handover_in, handover_out, [1])
-        builder.attach(handover_in, handover, Direct(_target))
+        builder.attach(handover_in, handover, Direct(_TARGET))
         return _RouterPorts(
             builder,
             Inputs(data_in, control_in, feedback_in, acks_in, handover_in),
@@ -228,7 +231,7 @@ class _StatePorts:
     @staticmethod
     def build(builder: OperatorBuilder, f: _RouterPorts, pacts: Sequence[Pact]) -> _StatePorts:
         data_in = [builder.input(outlet, pact) for outlet, pact in zip(f.routed, pacts, strict=True)]
-        state_in = builder.input(f.state, Direct(_target))
+        state_in = builder.input(f.state, Direct(_TARGET))
         results_out, results = builder.output()
         acks_out, acks = builder.output()
         for handle in data_in:
@@ -254,11 +257,6 @@ def _bin_of(bins: Bins, key: Key) -> Callable[[Any], int]:
     """A route that the pact takes modulo the workers: the first owner of a bin. Hot path."""
     shift = bins.shift
     return lambda record: stable_hash(key(record)) >> shift
-
-
-def _target(message: Any) -> WorkerId:
-    worker: WorkerId = message.target
-    return worker
 
 
 def _connect_only(
