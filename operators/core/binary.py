@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from framework.dataflow.capability import Capability
@@ -49,7 +50,7 @@ def binary(
     left = builder.input(stream.outlet, pact or Pipeline())
     right = builder.input(other.outlet, other_pact or Pipeline())
     output, outlet = builder.output()
-    builder.build(lambda _: lambda: logic(left, right, output), notify=False)
+    builder.build(lambda _: partial(logic, left, right, output), notify=False)
     return type(stream)(outlet)
 
 
@@ -94,7 +95,7 @@ def binary_frontier(
 
     def build(capabilities: list[Capability]) -> OperatorLogic:
         logic = constructor(capabilities[0], builder.activator)
-        return lambda: logic(left, right, output)
+        return partial(logic, left, right, output)
 
     builder.build(build, capabilities=True, lends=False)
     return type(stream)(outlet)
@@ -139,7 +140,7 @@ def binary_notify(
             with capability:
                 for time in times if capability.held else ():
                     notificator.notify_at(capability.delayed(time))
-        return lambda: logic(left, right, output, notificator)
+        return partial(logic, left, right, output, notificator)
 
     builder.build(build, capabilities=bool(times), lends=False)
     return type(stream)(outlet)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from framework.dataflow.handle import InputHandle
@@ -31,4 +32,4 @@ def sink(
     """
     builder = stream.scope.operator(name)
     input = builder.input(stream.outlet, pact or Pipeline())
-    builder.build(lambda _: lambda: logic(input))
+    builder.build(lambda _: partial(logic, input))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from framework.dataflow.capability import Capability
@@ -44,7 +45,7 @@ def source(scope: Scope, constructor: SourceConstructor, *, name: str = "source"
             return lambda: None
         builder.operator.on_shut_down.append(capability.drop)
         logic = constructor(capability, builder.activator)
-        return lambda: logic(output)
+        return partial(logic, output)
 
     builder.build(build, capabilities=True, lends=False, notify=False)
     return Stream(outlet)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from framework.dataflow.capability import Capability
@@ -44,7 +45,7 @@ def unary(
     builder = stream.scope.operator(name)
     input = builder.input(stream.outlet, pact or Pipeline())
     output, outlet = builder.output()
-    builder.build(lambda _: lambda: logic(input, output), notify=False)
+    builder.build(lambda _: partial(logic, input, output), notify=False)
     return type(stream)(outlet)
 
 
@@ -82,7 +83,7 @@ def unary_frontier(
 
     def build(capabilities: list[Capability]) -> OperatorLogic:
         logic = constructor(capabilities[0], builder.activator)
-        return lambda: logic(input, output)
+        return partial(logic, input, output)
 
     builder.build(build, capabilities=True, lends=False)
     return type(stream)(outlet)
@@ -123,7 +124,7 @@ def unary_notify(
             with capability:
                 for time in times if capability.held else ():
                     notificator.notify_at(capability.delayed(time))
-        return lambda: logic(input, output, notificator)
+        return partial(logic, input, output, notificator)
 
     builder.build(build, capabilities=bool(times), lends=False)
     return type(stream)(outlet)
