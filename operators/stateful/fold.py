@@ -1,4 +1,4 @@
-"""How a fold changes the states of keys, record by record."""
+"""How a fold changes the states of keys, record by record; and a fold as the logic of S."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any, Final, TypeVar
 
 from operators.error_context import attach_record
 from operators.errors import FoldMisreturned
-from operators.stateful.key_value import check_key, is_pair, not_a_pair, raised_here
+from operators.stateful.key_value import check_key, check_pairs, is_pair, not_a_pair, raised_here
+from routing.bins import Bins
+from routing.options import BinOptions
+from routing.state.keyed import KeyedState
+from routing.state.timers import PendingTimers
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -80,3 +84,31 @@ class FoldLoop:
             f"operator {self._name!r} expects a fold(key, value, state) that returns (state, outputs), with outputs "
             f"a list; for {pair!r} Python said: {error}"
         ) from error
+
+
+class StateMachine:
+    """A fold as the logic of S."""
+
+    def __init__(self, fold: Fold[Any, Any, Any, Any], make: Callable[[], Any], options: BinOptions, name: str) -> None:
+        self.timers = PendingTimers()
+        self._store = options.store(Bins(options.bins))
+        self.bin_state = KeyedState(self._store, self.timers)
+        self._loop = FoldLoop(fold, make, name)
+        self._name = name
+
+    def apply(self, port: int, time: int, rows: list[Any]) -> list[Any]:
+        """Apply the fold."""
+        outputs: list[Any] = []
+        try:
+            for states, group in self._store.groups(rows):
+                given, born, gone = self._loop(states, group)
+                self._store.end(states, born=born, changed=(key for key, _ in group), gone=gone)
+                outputs += given
+        except (TypeError, ValueError) as error:
+            check_pairs(rows, self._name, error)
+            raise
+        return outputs
+
+    def on_due(self, time: int) -> list[Any]:
+        """A fold sets no timers."""
+        raise AssertionError(time)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from operators.stateful.fold import Fold, FoldLoop
+from operators.stateful.fold import Fold, StateMachine
 from operators.stateful.initial_state import initial_factory
-from operators.stateful.key_value import check_pairs, key_of
+from operators.stateful.key_value import key_of
 from operators.stateful.placement import place
-from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
-from routing.state.keyed import KeyedState
-from routing.state.timers import PendingTimers
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -56,31 +53,3 @@ def stateful_state_machine(
     return place(
         [(stream, key_of)], lambda: StateMachine(fold, make, options, name), control=control, options=options, name=name
     )
-
-
-class StateMachine:
-    """A fold as the logic of S."""
-
-    def __init__(self, fold: Fold[Any, Any, Any, Any], make: Callable[[], Any], options: BinOptions, name: str) -> None:
-        self.timers = PendingTimers()
-        self._store = options.store(Bins(options.bins))
-        self.bin_state = KeyedState(self._store, self.timers)
-        self._loop = FoldLoop(fold, make, name)
-        self._name = name
-
-    def apply(self, port: int, time: int, rows: list[Any]) -> list[Any]:
-        """Apply the fold."""
-        outputs: list[Any] = []
-        try:
-            for states, group in self._store.groups(rows):
-                given, born, gone = self._loop(states, group)
-                self._store.end(states, born=born, changed=(key for key, _ in group), gone=gone)
-                outputs += given
-        except (TypeError, ValueError) as error:
-            check_pairs(rows, self._name, error)
-            raise
-        return outputs
-
-    def on_due(self, time: int) -> list[Any]:
-        """A fold sets no timers."""
-        raise AssertionError(time)

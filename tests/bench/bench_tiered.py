@@ -13,7 +13,7 @@ import pyarrow as pa
 from operators.columns.fold import CompiledFold
 from operators.columns.loop import Field
 from operators.columns.stateful_state_machine import CompiledStateMachine as OnColumns
-from operators.stateful.stateful_state_machine import StateMachine as OnRows
+from operators.stateful.fold import StateMachine as OnRows
 from routing.columns.keys import KeyColumns
 from routing.options import BinOptions
 from routing.state.rocks import RocksStore

@@ -19,9 +19,8 @@ from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input
 from operators.columns import aggregates as agg
-from operators.stateful.fold import DISCARD
+from operators.stateful.fold import DISCARD, StateMachine
 from operators.stateful.per_bin_logic import BinnedLogic
-from operators.stateful.stateful_state_machine import StateMachine
 from operators.stream import Stream
 from routing.bins import BinId, Bins
 from routing.commands import Control, Instruction, Map, Move, Noop
