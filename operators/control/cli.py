@@ -266,7 +266,7 @@ def _add_looks(commands: _SubParsersAction[Parser]) -> None:
 
 
 def _add_plans(commands: _SubParsersAction[Parser]) -> None:
-    parser = _add(commands, "move", move, "give some bins to a worker", "hailer move 17 18 --to 2")
+    parser = _add(commands, "move", move, "give some bins to a worker", "hailer move 17 19 --to 0")
     parser.add_argument("bins", nargs="+", type=int, metavar="BIN", help="a bin's number")
     parser.add_argument("--to", type=int, required=True, metavar="W", help="the worker that shall own them")
     _add_plan(parser, "all-at-once")
