@@ -51,7 +51,6 @@ class FoldLoop:
         outputs: list[Any] = []
         born: list[Any] = []
         gone: list[Any] = []
-        check_key(rows[0])
         pair: Any = None
         try:
             for pair in rows:

@@ -9,11 +9,6 @@ from operators.errors import RecordNotPair
 from routing.hashing import stable_hash
 
 
-def key_of(pair: Any) -> Any:
-    """The key of a pair."""
-    return pair[0]
-
-
 def by_key(operator: str) -> Fixed:
     """Brings all pairs of one key to one worker, chosen by the key's stable hash."""
 

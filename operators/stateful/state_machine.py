@@ -11,7 +11,7 @@ from framework.progress.antichain import MutableAntichain
 from framework.progress.order import Time, linear_key
 from operators.stateful.fold import Fold, FoldLoop
 from operators.stateful.initial_state import initial_factory
-from operators.stateful.key_value import by_key
+from operators.stateful.key_value import by_key, check_key
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -67,6 +67,7 @@ def state_machine(
                 for rows in containers:
                     session.give_container(loop(states, rows)[0])
         for arrived, rows in input:
+            check_key(rows[0])
             if precedes(arrived.time):
                 early.add(arrived, rows)
             else:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from operators.stateful.fold import Fold, StateMachine
 from operators.stateful.initial_state import initial_factory
-from operators.stateful.key_value import key_of
 from operators.stateful.placement import place
 from routing.commands import Control
 from routing.options import BinOptions
@@ -51,5 +51,9 @@ def stateful_state_machine(
     """
     options, make = BinOptions.of(bins), initial_factory(initial, name)
     return place(
-        [(stream, key_of)], lambda: StateMachine(fold, make, options, name), control=control, options=options, name=name
+        [(stream, itemgetter(0))],
+        lambda: StateMachine(fold, make, options, name),
+        control=control,
+        options=options,
+        name=name,
     )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from framework.errors import OperatorFailed
+from framework.launch.execute import example
 from operators import to_stream
 from operators.errors import RecordNotPair
 from operators.stateful.key_value import by_key, check_key, is_pair
@@ -30,6 +31,18 @@ def test_on_a_cluster_what_is_not_a_pair_does_not_travel(record: Any):
 @pytest.mark.parametrize("record", [lambda key: (key, 1), lambda key: [key, 1]])
 def test_one_worker_refuses_the_keys_that_several_cannot_route(record: Callable[[Any], Any], key: Any):
     assert refusal(check_key, record(key)) == refusal(by_key("fold").route, record(key))
+
+
+@pytest.mark.parametrize("key", [frozenset(), [], object])
+@pytest.mark.parametrize("operator", ["state_machine", "stateful_state_machine", "aggregate"])
+def test_operators_refuse_such_a_key_when_they_are_alone(operator: str, key: Any):
+    def fold(key: Any, value: int, state: int) -> Any:
+        return (value, []) if "machine" in operator else value
+
+    with pytest.raises(OperatorFailed, match=f"operator {operator!r}") as caught:
+        example(lambda scope: getattr(to_stream(scope, [(key, 1)]), operator)(fold, initial=0))
+    assert isinstance(caught.value.__cause__, UnsupportedKey)
+    assert str(caught.value.__cause__) == refusal(check_key, (key, 1))
 
 
 @pytest.mark.parametrize("record", [7, "ab", ([],), ([], 1, 2)])
