@@ -1,4 +1,4 @@
-"""Files: what lies at the top level, which text must not stay, and where unit tests are.
+"""Files: what lies at the top level, which text must not stay, where unit tests are, and which files pages name.
 
 A check returns one line per violation; an empty list is a pass.
 """
@@ -17,6 +17,7 @@ TOP_LEVEL = frozenset(
 )
 
 MACHINE_PATH = re.compile(r"(?<![\w./])/(?:work|root|home|Users)/\w*")
+FILE_NAME = re.compile(rf"`((?:{'|'.join(PACKAGES)})/[\w/]+\.py)`")
 UNFINISHED = re.compile(r"\b(?:TO[D]O|FIX[M]E|XX[X])\b")
 
 
@@ -53,6 +54,17 @@ def tests_without_a_room(root: Path) -> list[str]:
         f"tests/unit/{room}: there is no {room}/; move unit tests along with what they test"
         for room in sorted({path.parent.relative_to(unit) for path in unit.rglob("test_*.py")})
         if not (root / room).is_dir()
+    ]
+
+
+def dangling_file_names(root: Path) -> list[str]:
+    """Pages name files that exist."""
+    return [
+        f"{page.relative_to(root)}:{number}: there is no {name}; say where it is now"
+        for page in sorted((root / "docs").rglob("*.md"))
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1)
+        for name in FILE_NAME.findall(line)
+        if not (root / name).exists()
     ]
 
 

@@ -10,7 +10,12 @@ import pytest
 from tests.tidy import files
 from tests.tidy.conftest import Plant
 
-CHECKS: list[Callable[[Path], list[str]]] = [files.strangers_at_the_top, files.stray_text, files.tests_without_a_room]
+CHECKS: list[Callable[[Path], list[str]]] = [
+    files.strangers_at_the_top,
+    files.stray_text,
+    files.tests_without_a_room,
+    files.dangling_file_names,
+]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -40,4 +45,12 @@ def test_unit_tests_of_a_room_that_is_elsewhere(plant: Plant):
     changes = {"tests/unit/framework/codec/test_rows.py": "", "tests/unit/framework/kit/models.py": ""}
     assert files.tests_without_a_room(plant(changes).root) == [
         "tests/unit/framework/codec: there is no framework/codec/; move unit tests along with what they test"
+    ]
+
+
+def test_a_page_that_names_a_file_that_is_elsewhere(plant: Plant):
+    text = "`framework/worker.py` runs\n`framework/gone.py`, see [there](framework/gone.md)\n"
+    changes = {"docs/internals/walk.md": text, "framework/worker.py": ""}
+    assert files.dangling_file_names(plant(changes).root) == [
+        "docs/internals/walk.md:2: there is no framework/gone.py; say where it is now"
     ]

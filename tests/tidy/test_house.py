@@ -73,6 +73,10 @@ def test_unit_tests_mirror_the_source():
     _pass(files.tests_without_a_room(ROOT))
 
 
+def test_pages_name_files_that_exist():
+    _pass(files.dangling_file_names(ROOT))
+
+
 def _pass(problems: list[str]) -> None:
     if problems:
         pytest.fail("\n".join(problems), pytrace=False)
