@@ -61,8 +61,10 @@ sys.meta_path.insert(0, OwnPackages)
 from operators import (  # noqa: E402, for `OwnPackages` finds them
     DISCARD,
     Aggregation,
+    Bin,
     BinOptions,
     Clock,
+    Config,
     ControlInput,
     EpochClock,
     EventLog,
@@ -78,9 +80,12 @@ from operators import (  # noqa: E402, for `OwnPackages` finds them
     Probe,
     Process,
     Product,
+    RocksMaker,
     RocksStore,
+    Scope,
     Steward,
     Stream,
+    Time,
     Timers,
     UnorderedInput,
     WatermarkClock,
@@ -89,6 +94,8 @@ from operators import (  # noqa: E402, for `OwnPackages` finds them
     WindowResult,
     WithinEventTime,
     Worker,
+    add_flags,
+    codec,
     concatenate,
     counting,
     empty,
@@ -101,17 +108,21 @@ from operators import (  # noqa: E402, for `OwnPackages` finds them
     reducing,
     replay,
     source,
+    stable_hash,
     to_stream,
     unordered_input,
 )
 
 if TYPE_CHECKING:
     from operators.columns import ColumnInput, Columns, aggregates, split_words
-    from operators.spark import HailerSource, JobOnSpark, SparkOptions, open_session, register
+    from operators.spark import HailerSource, JobOnSpark, JobProgram, Outcome, SparkOptions, open_session, register
 
 LATE = {
     **dict.fromkeys(["ColumnInput", "Columns", "aggregates", "split_words"], "operators.columns"),
-    **dict.fromkeys(["HailerSource", "JobOnSpark", "SparkOptions", "open_session", "register"], "operators.spark"),
+    **dict.fromkeys(
+        ["HailerSource", "JobOnSpark", "JobProgram", "Outcome", "SparkOptions", "open_session", "register"],
+        "operators.spark",
+    ),
 }
 """Where the names are that are loaded when they are asked for."""
 
@@ -129,10 +140,12 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Aggregation",
+    "Bin",
     "BinOptions",
     "Clock",
     "ColumnInput",
     "Columns",
+    "Config",
     "ControlInput",
     "DISCARD",
     "EpochClock",
@@ -145,16 +158,21 @@ __all__ = [
     "Input",
     "Job",
     "JobOnSpark",
+    "JobProgram",
     "Late",
     "MemoryStore",
+    "Outcome",
     "Pane",
     "Probe",
     "Process",
     "Product",
+    "RocksMaker",
     "RocksStore",
+    "Scope",
     "SparkOptions",
     "Steward",
     "Stream",
+    "Time",
     "Timers",
     "UnorderedInput",
     "WatermarkClock",
@@ -163,7 +181,9 @@ __all__ = [
     "Windowed",
     "WithinEventTime",
     "Worker",
+    "add_flags",
     "aggregates",
+    "codec",
     "concatenate",
     "counting",
     "empty",
@@ -179,6 +199,7 @@ __all__ = [
     "replay",
     "source",
     "split_words",
+    "stable_hash",
     "to_stream",
     "unordered_input",
 ]

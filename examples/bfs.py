@@ -16,9 +16,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from framework.launch.config import add_flags
-from framework.progress.order import Time
-from hailer import Input, Probe, Product, Stream, Worker, execute_from_args
+from hailer import Input, Probe, Product, Stream, Time, Worker, add_flags, execute_from_args
 
 Edge = tuple[int, int]
 State = tuple[int | None, list[int]]

@@ -14,8 +14,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from framework.launch.config import add_flags
-from hailer import EventReader, EventWriter, Stream, Worker, execute_from_args, iterator_source, replay
+from hailer import EventReader, EventWriter, Stream, Worker, add_flags, execute_from_args, iterator_source, replay
 
 Reading = tuple[str, int]
 """A sensor and what it measured."""

@@ -14,10 +14,8 @@ import argparse
 from functools import partial
 from typing import NamedTuple
 
-from framework.launch.config import add_flags
-from framework.wire import codec
-from hailer import ControlInput, Input, Probe, Stream, Worker, execute_from_args
-from routing.commands import Control
+from hailer import ControlInput, Input, Probe, Stream, Worker, add_flags, codec, execute_from_args
+from operators.commands import Control
 
 WITHIN_EPOCHS = 3
 BINS = 16

@@ -16,11 +16,9 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from framework.launch.config import add_flags
-from hailer import ControlInput, Input, Probe, Worker, execute_from_args
-from routing.bins import BinId, Bins
-from routing.migration import Plan, PlanRunner, Reassignment, all_at_once, batched, fluid, optimized
-from routing.migration.balance import balance
+from hailer import ControlInput, Input, Probe, Worker, add_flags, execute_from_args
+from operators.commands import BinId, Bins
+from operators.plans import Plan, PlanRunner, Reassignment, all_at_once, balance, batched, fluid, optimized
 
 PLANS: dict[str, Callable[[Reassignment], Plan]] = {
     "all-at-once": all_at_once,

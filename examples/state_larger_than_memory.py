@@ -25,12 +25,21 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from framework.dataflow.scope import Scope
-from framework.launch.config import add_flags
-from hailer import BinOptions, ColumnInput, Input, Probe, RocksStore, Worker, execute_from_args, to_stream
-from routing.state.rocks import RocksMaker
-from routing.state.rocks_budget import MIB
+from hailer import (
+    BinOptions,
+    ColumnInput,
+    Input,
+    Probe,
+    RocksMaker,
+    RocksStore,
+    Scope,
+    Worker,
+    add_flags,
+    execute_from_args,
+    to_stream,
+)
 
+MIB = 1024 * 1024
 PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587)
 
 Check = Callable[[int, int], None]

@@ -18,8 +18,6 @@ from operator import add, attrgetter
 from random import Random
 from typing import Any, NamedTuple
 
-from framework.launch.config import add_flags
-from framework.wire import codec
 from hailer import (
     ControlInput,
     EpochClock,
@@ -31,12 +29,14 @@ from hailer import (
     Window,
     WindowResult,
     Worker,
+    add_flags,
+    codec,
     concatenate,
     counting,
     execute_from_args,
     reducing,
 )
-from routing.commands import Control
+from operators.commands import Control
 
 MINUTE_S = 60
 BINS = 16

@@ -29,12 +29,8 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from framework.launch.config import add_flags
-from framework.membership.members import Members, WorkerId
-from hailer import BinOptions, ControlInput, Input, Probe, Steward, Worker, execute_from_args, to_stream
-from routing.bins import BinId
-from routing.commands import Configuration, Move
-from routing.router_operator import ControlReport
+from hailer import BinOptions, ControlInput, Input, Probe, Steward, Worker, add_flags, execute_from_args, to_stream
+from operators.commands import BinId, Configuration, ControlReport, Members, Move, WorkerId
 
 ALICE = Path(__file__).parent / "data" / "alice.txt"
 BINS = 64

@@ -24,8 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from hailer import Job, JobOnSpark, SparkOptions, open_session
-from operators.control.job_messages import Outcome
+from hailer import Job, JobOnSpark, Outcome, SparkOptions, open_session
 
 HERE = Path(__file__).parent
 ALICE = HERE / "data" / "alice.txt"

@@ -1,7 +1,10 @@
 """The vocabulary of jobs."""
 
+from framework.dataflow.scope import Scope
+from framework.launch.config import Config, add_flags
 from framework.launch.execute import example, execute, execute_from_args
-from framework.progress.order import Product
+from framework.progress.order import Product, Time
+from framework.wire import codec
 from framework.worker.worker import Worker
 from operators.capture.event_file import EventReader, EventWriter
 from operators.capture.event_log import EventLog
@@ -37,16 +40,20 @@ from operators.stateful.windows import (
     reducing,
 )
 from operators.stream import Stream
+from routing.hashing import stable_hash
 from routing.options import BinOptions
 from routing.state.memory import MemoryStore
-from routing.state.rocks import RocksStore
+from routing.state.per_bin import Bin
+from routing.state.rocks import RocksMaker, RocksStore
 
 __tracebackhide__ = True
 
 __all__ = [
     "Aggregation",
+    "Bin",
     "BinOptions",
     "Clock",
+    "Config",
     "ControlInput",
     "DISCARD",
     "EpochClock",
@@ -63,9 +70,12 @@ __all__ = [
     "Probe",
     "Process",
     "Product",
+    "RocksMaker",
     "RocksStore",
+    "Scope",
     "Steward",
     "Stream",
+    "Time",
     "Timers",
     "UnorderedInput",
     "WatermarkClock",
@@ -74,6 +84,8 @@ __all__ = [
     "Windowed",
     "WithinEventTime",
     "Worker",
+    "add_flags",
+    "codec",
     "concatenate",
     "counting",
     "empty",
@@ -86,6 +98,7 @@ __all__ = [
     "reducing",
     "replay",
     "source",
+    "stable_hash",
     "to_stream",
     "unordered_input",
 ]

@@ -1,8 +1,117 @@
-"""What jobs can get wrong with operators, what operators find wrong with captures, and what a served job refuses."""
+"""Every exception that programs may want to catch.
+
+Those of operators, jobs and Spark are defined here; those of the layers below, and of the admin and control planes, are
+passed on. A `UserError` is something that the job's author or operator can put right, a `WorldError` something outside
+the process; both are a `HailerError`.
+"""
 
 from __future__ import annotations
 
-from framework.errors import UserError, WorldError
+from framework.errors import (
+    CannotStart,
+    CapabilityInvalid,
+    ConfigError,
+    CycleDoesNotAdvance,
+    DataflowMismatch,
+    DuplicateName,
+    GraphError,
+    HailerError,
+    InputClosed,
+    JobAborted,
+    JobEnds,
+    JobStopped,
+    NoAnswer,
+    OperatorFailed,
+    PeerLost,
+    PeerRefused,
+    PeersUnreachable,
+    PortTaken,
+    ProcessesFailed,
+    ProtocolError,
+    RecordTooLarge,
+    RequestFailed,
+    SecretMismatch,
+    TimeNotCovered,
+    TimeWentBackwards,
+    UnencodableRecord,
+    UserError,
+    WorldError,
+)
+from operators.admin.errors import BadRequest, JobUnreachable, NoSuchJob, RunDirectoryUnusable
+from operators.control.errors import ChangeFailed
+from routing.errors import BinCountInvalid, BinOptionsInvalid, NeverBootstrapped, PlanInvalid
+from routing.hashing import UnsupportedKey
+from routing.state.errors import (
+    MemoryBudgetTooSmall,
+    StoreCorrupt,
+    StoreFull,
+    StoreLocked,
+    StoreUnusable,
+    UnencodableState,
+)
+
+__all__ = [
+    "BadRequest",
+    "BinCountInvalid",
+    "BinOptionsInvalid",
+    "CannotStart",
+    "CapabilityInvalid",
+    "CaptureCorrupt",
+    "CaptureTruncated",
+    "ChangeFailed",
+    "ConfigError",
+    "CycleDoesNotAdvance",
+    "DataflowMismatch",
+    "DuplicateName",
+    "EventsForgotten",
+    "FoldMisreturned",
+    "FoldNotCompiled",
+    "GraphError",
+    "HailerError",
+    "InputClosed",
+    "JobAborted",
+    "JobEnds",
+    "JobFileError",
+    "JobLost",
+    "JobStopped",
+    "JobUnreachable",
+    "MemoryBudgetTooSmall",
+    "NeverBootstrapped",
+    "NoAnswer",
+    "NoSuchJob",
+    "NotJoined",
+    "OperatorFailed",
+    "PeerLost",
+    "PeerRefused",
+    "PeersUnreachable",
+    "PlanInvalid",
+    "PortTaken",
+    "ProcessesFailed",
+    "ProtocolError",
+    "RecordNotPair",
+    "RecordTooLarge",
+    "RecordUnfit",
+    "RequestFailed",
+    "RequestRefused",
+    "RouteOutOfRange",
+    "RunDirectoryUnusable",
+    "SecretMismatch",
+    "SharedInitial",
+    "SparkUnusable",
+    "StoreCorrupt",
+    "StoreFull",
+    "StoreLocked",
+    "StoreUnusable",
+    "StreamsDiffer",
+    "TimeNotCovered",
+    "TimeWentBackwards",
+    "UnencodableRecord",
+    "UnencodableState",
+    "UnsupportedKey",
+    "UserError",
+    "ValueUnfit",
+    "WorldError",
+]
 
 
 class RouteOutOfRange(UserError):
@@ -57,3 +166,19 @@ class RequestRefused(UserError):
 
 class JobLost(WorldError):
     """A served job does not answer: it has ended, or its machine cannot be reached."""
+
+
+class FoldNotCompiled(GraphError):
+    """A function cannot be compiled for columns."""
+
+
+class ValueUnfit(UserError):
+    """A value cannot be given to compiled code."""
+
+
+class JobFileError(UserError):
+    """A file does not hold one job."""
+
+
+class SparkUnusable(WorldError):
+    """Spark did not start."""

@@ -15,6 +15,7 @@ from routing.errors import BinCountInvalid
 from routing.hashing import stable_hash
 
 BinId = NewType("BinId", int)
+"""A bin's number, from 0 on."""
 
 BINS_MAX = 2**16
 """Each bin costs an entry in every routing table, on every worker."""

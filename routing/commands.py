@@ -75,6 +75,7 @@ class Noop:
 
 
 Instruction = Map | Move | Bootstrap | Retire | Noop
+"""What a message on a control stream says."""
 
 
 @dataclass(frozen=True, slots=True)

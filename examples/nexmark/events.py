@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from framework.wire import codec
+from hailer import codec
 
 
 class Person(NamedTuple):

@@ -31,9 +31,8 @@ from examples.nexmark.semantics import (
     euro,
     window_end,
 )
-from hailer import DISCARD, BinOptions, Process, Stream, Timers, process
-from routing.commands import Control
-from routing.state.per_bin import Bin
+from hailer import DISCARD, Bin, BinOptions, Process, Stream, Timers, process
+from operators.commands import Control
 
 
 @dataclass(frozen=True, slots=True)

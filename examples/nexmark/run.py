@@ -22,10 +22,6 @@ from examples.nexmark.events import Auction, Bid, Event, Person
 from examples.nexmark.generator import Generator
 from examples.nexmark.queries import QUERIES, House, Keep
 from examples.nexmark.semantics import Settings
-from framework.dataflow.scope import Scope
-from framework.launch.config import add_flags
-from framework.membership.members import WorkerId
-from framework.progress.order import Time
 from hailer import (
     BinOptions,
     ColumnInput,
@@ -34,15 +30,15 @@ from hailer import (
     Extracted,
     Input,
     Probe,
+    Scope,
     Stream,
+    Time,
     Worker,
+    add_flags,
     execute_from_args,
     to_stream,
 )
-from routing.bins import BinId
-from routing.commands import Instruction, Map, Move
-from routing.router_operator import ControlReport
-from routing.routing_table import Installation
+from operators.commands import BinId, ControlReport, Installation, Instruction, Map, Move, WorkerId
 
 EPOCHS_AHEAD_MAX = 2
 

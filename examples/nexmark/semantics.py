@@ -71,7 +71,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from framework.wire import codec
+from hailer import codec
 
 EURO_PER_1000_DOLLARS = 908
 SELECTED_AUCTIONS = 123

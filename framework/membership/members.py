@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NewType, TypeAlias
 
 WorkerId = NewType("WorkerId", int)
+"""A worker's number, which no other worker gets, whoever joins and leaves."""
 
 Address: TypeAlias = tuple[str, int]
 """Where a process listens: host and port."""

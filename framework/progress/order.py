@@ -41,6 +41,7 @@ class Product(NamedTuple):
 
 
 Time: TypeAlias = int | Product
+"""When a record is: an epoch, or in an iterative scope the pair of the time outside and the round."""
 
 
 def linear_key(time: Time) -> tuple[int, ...]:

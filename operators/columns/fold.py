@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numba.core.errors import NumbaError
 
-from operators.columns.errors import FoldNotCompiled, ValueUnfit
 from operators.columns.loop import Field, Shape, is_number, number_fields, numbers_of
 from operators.columns.module_cache import is_new, load
 from operators.columns.rewriting import MARK, FoldSource, Rewriter, Rewritten
 from operators.error_context import attach_record
+from operators.errors import FoldNotCompiled, ValueUnfit
 from routing.bins import Bins
 from routing.columns.compiled import compiling
 from routing.columns.keys import KeyColumns, Keys

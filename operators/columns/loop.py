@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from operators.columns import casts
-from operators.columns.errors import FoldNotCompiled
 from operators.columns.rewriting import Rewritten
+from operators.errors import FoldNotCompiled
 from routing.columns import compiled, memory
 from routing.columns.keys import KeyColumns, read_only
 from routing.columns.memory import Array

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from operators.columns.errors import FoldNotCompiled
+from operators.errors import FoldNotCompiled
 from operators.stateful.fold import DISCARD
 
 MARK = "line "

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from operators.columns.errors import ValueUnfit
+from operators.errors import ValueUnfit
 from routing.columns.compiled import kernel
 from routing.columns.keys import read_only
 from routing.columns.memory import Array

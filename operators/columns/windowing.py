@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from framework.errors import GraphError
 from operators.columns.aggregating import CompiledAggregates, Records
-from operators.columns.errors import ValueUnfit
 from operators.columns.window_slices import WindowSlice, WindowSlices
+from operators.errors import ValueUnfit
 from operators.stateful.windows.aligned import pane_of
 from operators.stateful.windows.clock import Clock
 from routing.bins import Bins

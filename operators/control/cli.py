@@ -31,7 +31,8 @@ from operators.control.render import (
     summary_line,
 )
 from operators.control.worker_messages import PlanState
-from operators.job.job_file import JobFileError, load_job
+from operators.errors import JobFileError
+from operators.job.job_file import load_job
 
 WATCH_S = 1.0
 POLL_S = 0.1

@@ -12,11 +12,8 @@ import sys
 from difflib import get_close_matches
 from pathlib import Path
 
+from operators.errors import JobFileError
 from operators.job.job import Job
-
-
-class JobFileError(Exception):
-    """A file does not hold one job."""
 
 
 def load_job(path: Path) -> Job:

@@ -44,6 +44,7 @@ CLEAN = {
     "examples/hello.py": "import hailer\n",
     "tests/test_delay.py": "from framework.simulation import cluster\nStream().delay(1)\n",
     "tests/unit/framework/wire/test_codec.py": "",
+    "docs/reference/names.md": "# Names\n",
     "docs/reference/operators.md": "## `Stream.delay`\n",
 }
 

@@ -48,8 +48,11 @@ ROOMS = {
         "columns": "hashing bins routing_table router_operator state",
     },
     "operators": {
-        "errors": "",
+        "errors": "admin.errors control.errors",
         "error_context": "",
+        "commands": "",
+        "logic": "",
+        "plans": "",
         "schema": "errors",
         "stream": "core stateful capture",
         "core": "errors error_context schema stream stateful columns",
@@ -60,7 +63,7 @@ ROOMS = {
         "admin": "",
         "broker": "errors admin",
         "job": "errors schema stream core stateful input columns broker control.run_job",
-        "control": "schema admin columns broker job spark.launch.session",
+        "control": "errors schema admin columns broker job spark.launch.session",
         "spark": "errors admin broker job control",
     },
 }
@@ -83,11 +86,11 @@ PURE = {
     "routing.columns": "adaptive",
     "routing.migration": "all",
     "routing.state": "all but database directory_lock rocks",
-    "operators": "error_context errors schema",
+    "operators": "commands error_context errors logic plans schema",
     "operators.admin": "errors json_codec",
     "operators.broker": "address",
     "operators.capture": "capture event extract",
-    "operators.columns": "casts errors rewriting",
+    "operators.columns": "casts rewriting",
     "operators.control": "cli_parser errors job_messages operator_view render running_plan summary worker_messages",
     "operators.core": "all but concat empty feedback source to_columns to_rows",
     "operators.spark": "gc_tuning options schemas",
@@ -108,7 +111,7 @@ SERIALIZER = ("msgpack", "framework/wire/codec.py")
 
 UNSAFE_SERIALIZERS = frozenset("cloudpickle dill joblib jsonpickle marshal pickle shelve".split())
 
-OWN_FRONTS = (FRONT_DOOR, "operators.spark")
+OWN_FRONTS = (FRONT_DOOR, "operators.commands", "operators.logic", "operators.plans", "operators.spark")
 """What users import by itself: not every job is to load what it needs."""
 
 TEST_KITS = ("framework.simulation",)

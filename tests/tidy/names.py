@@ -61,9 +61,12 @@ Those that also mean something else (gate, place, site, stock), and those in nam
 
 
 def unfinished_vocabulary(source: Source) -> list[str]:
-    """What jobs are written with has a docstring where it is defined, is used by a test, and is in `docs/reference`."""
+    """What jobs are written with has a docstring where it is defined, is used by a test, and is in `docs/reference`.
+
+    To be on the list of all names is not enough.
+    """
     used = {name for module in source.within("tests") for name in _names_used(module)}
-    pages = sorted(source.root.glob("docs/reference/**/*.md"))
+    pages = [page for page in sorted(source.root.glob("docs/reference/**/*.md")) if page.name != "names.md"]
     code = [code for page in pages for _, code in CODE.findall(page.read_text(encoding="utf-8"))]
     documented = {word for text in code for word in re.findall(r"\w+", text)}
     problems = []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy import files, imports, names
+from tests.tidy import files, fronts, imports, names
 from tests.tidy.source import Source
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +47,18 @@ def test_package_fronts_hold_re_exports_only(source: Source):
 
 def test_what_jobs_are_written_with_is_documented_and_tested(source: Source):
     _pass(names.unfinished_vocabulary(source))
+
+
+def test_a_page_lists_what_users_import(source: Source):
+    _pass(fronts.unlisted_names(source))
+
+
+def test_users_find_all_errors_in_one_place(source: Source):
+    _pass(fronts.unexported_errors(source))
+
+
+def test_users_import_from_the_fronts_only(source: Source):
+    _pass(fronts.imports_past_the_fronts(source))
 
 
 def test_texts_name_only_what_exists(source: Source):

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from framework.errors import WorldError
 from framework.launch.config import Config
 from framework.launch.control_protocol import ControlPlane
 from framework.launch.execute import supervise_from_args
+from operators.errors import SparkUnusable
 from operators.spark.launch.launcher import SparkLauncher
 from operators.spark.launch.task import Program
 
@@ -41,10 +41,6 @@ class SparkOptions:
     master: str | None = None
     conf: tuple[tuple[str, str], ...] = ()
     py_files: tuple[Path, ...] = ()
-
-
-class SparkUnusable(WorldError):
-    """Spark did not start."""
 
 
 def execute_on_spark(

@@ -22,8 +22,7 @@ from framework.launch.execute import example, execute
 from framework.worker.worker import Worker
 from operators import EventLog, EventReader, EventWriter, Probe, iterator_source, replay, to_stream
 from operators.columns import ColumnInput, Columns, column_input, split_words
-from operators.columns.errors import FoldNotCompiled, ValueUnfit
-from operators.errors import RecordUnfit, RouteOutOfRange
+from operators.errors import FoldNotCompiled, RecordUnfit, RouteOutOfRange, ValueUnfit
 from tests.unit.operators.cluster import SEEDS, all_numbers, merged, numbers, run
 
 SALES = [("tea", 3), ("milk", 1), ("tea", 5), ("rum", 40)]

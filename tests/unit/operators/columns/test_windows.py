@@ -19,8 +19,8 @@ from framework.worker.worker import Worker
 from operators import BinOptions, EpochClock, Late, Pane, WatermarkClock, iterator_source, to_stream
 from operators.columns import ColumnInput, window_slices
 from operators.columns import aggregates as agg
-from operators.columns.errors import ValueUnfit
 from operators.columns.window_slices import WindowSlices
+from operators.errors import ValueUnfit
 from routing.columns.window_state import WindowState
 from routing.state.rocks import RocksStore
 from tests.unit.operators.moving import Outcome, run_moving

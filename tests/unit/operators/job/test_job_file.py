@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from operators.job.job_file import JobFileError, load_job
+from operators.errors import JobFileError
+from operators.job.job_file import load_job
 
 JOB = "from operators import Job\n{name} = Job('{name}')\n"
 
