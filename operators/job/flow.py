@@ -161,17 +161,18 @@ class Flow:
             if self._ended:
                 raise InputClosed("the inputs of this job have ended, and its bins move no more")
             self._asked.append(instructions)
-        self.worker.activator(self._send_asked).activate_from_thread()
+        self.worker.activator(self.send_commands).activate_from_thread()
 
     def end_commands(self) -> None:
         """Send the last commands and close the control stream; in the worker's own thread."""
         with self._lock:
             self._ended = True
         if self.control is not None:
-            self._send_asked()
+            self.send_commands()
             self.control.close()
 
-    def _send_asked(self) -> None:
+    def send_commands(self) -> None:
+        """Send at once what `command` was asked for, rather than at the next step; in the worker's own thread."""
         assert self.control is not None
         while self._asked:
             self.control.send(*self._asked.popleft())

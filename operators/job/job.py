@@ -6,7 +6,7 @@ on lists in a test (`run`), on files from the command line (`main`, `hailer run`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -16,10 +16,13 @@ from framework.errors import GraphError
 from framework.launch.config import Config
 from framework.launch.execute import execute
 from framework.launch.function_source import remember, sources_of
+from framework.wire.container import Container
 from framework.worker.worker import Worker
 from operators.job.flow import Flow, OutputReceiver
 from operators.job.run_loop import check_names, epochs, feed_from, run_on_worker
+from operators.job.schedule import Chosen, chosen_commands, chosen_records
 from operators.stateful.placement import implied_control
+from routing.commands import Instruction
 
 if TYPE_CHECKING:
     from operators.control.job_control import JobControl
@@ -83,12 +86,29 @@ class Job:
 
     def run(
         self,
-        inputs: Mapping[str, Iterable[Any]],
+        inputs: Mapping[str, Iterable[Any] | Mapping[int, Iterable[Any]]],
         *,
         threads: int = 1,
         epoch_records: int = EPOCH_RECORDS,
+        commands: Mapping[int, Iterable[Instruction]] | None = None,
     ) -> dict[str, list[tuple[int, Any]]]:
-        """Run on these records, in this process, and return each output as (epoch, record) in order of epochs."""
+        """Run on these records, in this process, and return each output as (epoch, record) in order of epochs.
+
+        An input's records are cut into epochs of `epoch_records`, or a mapping says which are in which epoch. The
+        instructions that `commands` has for an epoch are sent as one set, and hold from that epoch on.
+
+        >>> job = Job("lengths")
+        >>> @job.dataflow
+        ... def lengths(flow):
+        ...     flow.output("lengths", flow.input("words").map(len))
+        >>> job.run({"words": {0: ["hailer"], 7: ["of", "workers"]}})
+        {'lengths': [(0, 6), (7, 2), (7, 7)]}
+        """
+        given = {
+            name: chosen_records(name, records) if isinstance(records, Mapping) else records
+            for name, records in inputs.items()
+        }
+        sets = chosen_commands(commands or {})
         collected: dict[str, list[tuple[int, Any]]] = {}
         lock = Lock()
 
@@ -103,10 +123,12 @@ class Job:
 
         def main(worker: Worker) -> None:
             flow = self.build(worker, receivers)
-            check_names("input", inputs, flow.inputs)
-            mine = inputs if flow.commanding else {}
-            sources = {name: flow.to_containers(name, epochs(records, epoch_records)) for name, records in mine.items()}
-            run_on_worker(flow, partial(feed_from, sources))
+            check_names("input", given, flow.inputs)
+            if not flow.commanding:
+                run_on_worker(flow, partial(feed_from, {}))
+                return
+            sources = {name: _source(flow, name, records, epoch_records) for name, records in given.items()}
+            run_on_worker(flow, partial(feed_from, sources, commands=sets))
 
         execute(main, Config(threads=threads))
         return {name: sorted(rows, key=lambda row: row[0]) for name, rows in collected.items()}
@@ -120,3 +142,12 @@ class Job:
         from operators.control import run_job
 
         run_job.run_from_args(self, argv, control_plane)
+
+
+def _source(
+    flow: Flow, name: str, records: Iterable[Any] | dict[int, list[Any]], epoch_records: int
+) -> Iterator[Container] | Chosen[Container]:
+    """What `feed_from` feeds an input with, from what `Job.run` was given for it."""
+    if not isinstance(records, dict):
+        return flow.to_containers(name, epochs(records, epoch_records))
+    return Chosen(dict(zip(records, flow.to_containers(name, iter(records.values())), strict=True)))

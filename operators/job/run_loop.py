@@ -6,7 +6,7 @@ others may leave when asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -15,7 +15,9 @@ from framework.errors import ConfigError
 from framework.suggest import hint
 from framework.wire.container import Container
 from operators.job.flow import Flow
+from operators.job.schedule import Chosen, Schedule, Successive
 from operators.job.steward import Steward
+from routing.commands import Instruction
 
 EPOCHS_AHEAD_MAX = 16
 """How many epochs a source may be ahead of the outputs."""
@@ -41,22 +43,39 @@ def run_on_worker(flow: Flow, feed: Callable[[Flow], None]) -> None:
     flow.end_commands()
 
 
-def feed_from(sources: Mapping[str, Iterator[Container]], flow: Flow) -> None:
-    """Feed the inputs, one container per epoch, until their sources have ended; an input without a source is closed."""
-    worker, open_inputs = flow.worker, dict(flow.inputs)
+def feed_from(
+    sources: Mapping[str, Iterator[Container] | Chosen[Container]],
+    flow: Flow,
+    *,
+    commands: Mapping[int, Sequence[Instruction]] | None = None,
+) -> None:
+    """Feed the inputs until their sources have ended; an input without a source is closed.
+
+    A source that is an iterator gives a container for each epoch. Each set of `commands` is sent at its epoch, before
+    the records.
+    """
+    worker, open_inputs, to_send = flow.worker, dict(flow.inputs), Chosen(commands or {})
     for name in flow.inputs.keys() - sources.keys():
         open_inputs.pop(name).close()
+    schedules: dict[str, Schedule[Container]] = {
+        name: source if isinstance(source, Chosen) else Successive(source) for name, source in sources.items()
+    }
     epoch = max((input.time for input in open_inputs.values()), default=0)
-    while open_inputs:
+    while True:
+        if instructions := to_send.take(epoch):
+            flow.command(*instructions)
+            flow.send_commands()
+        following = [to_send.after(epoch)]
         for name, input in list(open_inputs.items()):
-            container = next(sources[name], None)
-            if container is None:
-                open_inputs.pop(name).close()
-            else:
+            container = schedules[name].take(epoch)
+            if container is not None:
                 input.send_container(container)
-        if not open_inputs:
+            following.append(schedules[name].after(epoch))
+            if following[-1] is None:
+                open_inputs.pop(name).close()
+        if not (later := [each for each in following if each is not None]):
             break
-        epoch += 1
+        epoch = min(later)
         for input in open_inputs.values():
             input.advance_to(epoch)
         flow.advance_control_to(epoch)

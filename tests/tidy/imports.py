@@ -93,6 +93,7 @@ PURE = {
     "operators.columns": "casts rewriting",
     "operators.control": "cli_parser errors job_messages operator_view render running_plan summary worker_messages",
     "operators.core": "all but concat empty feedback source to_columns to_rows",
+    "operators.job": "schedule",
     "operators.spark": "gc_tuning options schemas",
     "operators.stateful": "all",
     "operators.stateful.windows": "all",

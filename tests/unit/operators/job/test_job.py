@@ -14,12 +14,12 @@ import pytest
 from framework.errors import ConfigError, DuplicateName, GraphError, InputClosed, OperatorFailed
 from framework.launch.config import Config
 from framework.membership.members import WorkerId
-from operators import BinOptions, Flow, Job, Worker, execute
+from operators import BinOptions, EpochClock, Flow, Job, Worker, counting, execute
 from operators.columns import aggregates
 from operators.errors import RecordUnfit
 from operators.job.files import lines
 from operators.job.run_loop import epochs, feed_from, run_on_worker
-from routing.bins import BinId
+from routing.bins import BinId, Bins
 from routing.commands import Instruction, Map, Move
 from routing.routing_table import Installation
 
@@ -67,6 +67,69 @@ def test_an_endless_source_is_not_read_ahead_of_the_outputs():
 
     assert len(job.run({"in": source()}, epoch_records=1)["out"]) == 1000
     assert max(lag) <= 18
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_records_come_at_the_epochs_that_were_chosen(threads: int):
+    """Those of one input at epochs far apart, those of the other one by one."""
+    job = Job("two inputs")
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flow.output("sums", flow.input("numbers").concat(flow.input("more")).count())
+
+    outputs = job.run({"numbers": {10**12: [1, 2], 1: [3]}, "more": iter("abc")}, threads=threads, epoch_records=1)
+    assert outputs == {"sums": [(0, 1), (1, 2), (2, 1), (10**12, 2)]}
+
+
+def test_columns_come_at_the_epochs_that_were_chosen():
+    job = Job("columns")
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flow.output("words", flow.input_columns("words", {"word": str}))
+
+    assert job.run({"words": {5: ["tea"], 2: ["milk"]}}) == {"words": [(2, "milk"), (5, "tea")]}
+
+
+def test_commands_take_effect_at_the_epochs_that_were_chosen():
+    """Also at one without records, and at one after all records. The late click finds its window, which has moved."""
+    job, installed = Job("windows"), list[tuple[int, int]]()
+
+    def report(outcome: object) -> None:
+        if isinstance(outcome, Installation) and outcome.ships:
+            installed.append((outcome.time, len(outcome.ships)))
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        results, late = flow.input("clicks").tumbling_window(
+            counting(),
+            length=10,
+            key=lambda click: click[0],
+            event_time=lambda click: click[1],
+            clock=EpochClock(10),
+            lateness=20,
+            bins=BinOptions(4, report=report),
+        )
+        flow.output("counts", results.map(lambda result: (result.window.start, result.value, flow.worker.index)))
+        flow.output("late", late.map(lambda late: late.record))
+
+    bin_id = Bins(4).of("ann")
+    first, second = ((bin_id + turn) % 2 for turn in (0, 1))  # bins begin on the workers in turn
+    clicks = {0: [("ann", 2), ("ann", 9)], 2: [("ann", 4)], 4: [("ann", 5)]}
+    commands: dict[int, list[Instruction]] = {
+        1: [Move(bin_id, WorkerId(second))],
+        3: [Move(bin_id, WorkerId(first))],
+        6: [Map((WorkerId(0),) * 4)],
+    }
+    outputs = job.run({"clicks": clicks}, threads=2, commands=commands)
+    assert outputs == {"counts": [(0, (0, 2, first)), (2, (0, 3, second))], "late": [(4, ("ann", 5))]}
+    assert sorted(installed) == [(1, 1), (3, 1), (6, 2)]
+
+
+def test_commands_for_a_job_that_does_not_listen():
+    with pytest.raises(GraphError, match="no operator of this job listens to commands"):
+        wordcount().run({"lines": ["a"]}, commands={0: [Move(BinId(0), WorkerId(0))]})
 
 
 BINS = 8
