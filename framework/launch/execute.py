@@ -23,6 +23,7 @@ from framework.launch.control_protocol import ControlPlane
 from framework.launch.launcher import Launcher
 from framework.launch.local import LocalLauncher
 from framework.launch.memory_tuning import keep_freed_memory, leave_alone_what_is_loaded
+from framework.launch.merge import merge
 from framework.launch.report import distance, render, worst
 from framework.launch.rpc import RpcLink, RpcServer
 from framework.launch.signals import Stop, exit_code
@@ -49,14 +50,19 @@ JOIN_PATIENCE_S = 120.0
 """How long a joiner waits for its turn and for what it must know."""
 
 
-def example(build: Callable[[Scope], R]) -> R:
-    """Build one dataflow, run it to completion on one worker in this thread, and return what `build` returned."""
+def example(build: Callable[[Scope], R], *, threads: int = 1) -> R:
+    """Build one dataflow, run it to completion, and return what `build` returned.
+
+    With several worker `threads`, `build` is called on each, and so each has sources, which send what they are given;
+    `scope.worker.index` tells which worker it is. What `extract` collected is merged, also within tuples, lists and
+    dicts. Anything else must be the same on all workers.
+    """
 
     def main(worker: Worker) -> R:
         with worker.dataflow("example") as scope:
             return build(scope)
 
-    return execute(main)[0]
+    return merge(execute(main, Config(threads=threads)))
 
 
 def execute(main: Callable[[Worker], R], config: Config | None = None, args: Sequence[str] = ()) -> list[R]:

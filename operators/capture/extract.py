@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from framework.dataflow.handle import InputHandle
@@ -19,6 +20,15 @@ class Extracted(Generic[T]):
 
     def __init__(self) -> None:
         self._by_time: dict[Time, list[T]] = {}
+
+    @classmethod
+    def merged(cls, parts: Sequence[Extracted[T]]) -> Extracted[T]:
+        """What several workers have extracted, as if it had come to one: within a time, worker by worker."""
+        whole: Extracted[T] = cls()
+        for part in parts:
+            for time, rows in part._by_time.items():
+                whole.add(time, rows)
+        return whole
 
     def add(self, time: Time, container: Container) -> None:
         """Take in a container."""

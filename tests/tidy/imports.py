@@ -75,7 +75,7 @@ that is run as a program runs itself, and `control` and `spark` where the comman
 PURE = {
     "framework": "all",
     "framework.dataflow": "all",
-    "framework.launch": "function_source output_lines",
+    "framework.launch": "function_source merge output_lines",
     "framework.membership": "all",
     "framework.net.shm": "allocator reservation",
     "framework.progress": "all",

@@ -46,3 +46,14 @@ def test_what_is_returned_can_be_changed():
 def test_each_worker_has_its_own(seed: int):
     results = run(lambda scope: iterator_source(scope, numbers(scope.worker.index)).extract(), seed=seed)
     assert [result.by_time() for result in results] == [dict(numbers(worker)) for worker in range(3)]
+
+
+def test_those_of_several_workers_are_merged_and_stay_as_they_are():
+    first, second = Extracted[str](), Extracted[str]()
+    first.add(1, ["a", "b"])
+    second.add(0, ["c"])
+    second.add(1, ["d"])
+    merged = Extracted.merged([first, second])
+    first.add(1, ["e"])
+    assert merged.by_time() == {0: ["c"], 1: ["a", "b", "d"]}
+    assert Extracted[str].merged([]).rows() == []
