@@ -22,7 +22,7 @@ from operators.core.delay import delay, delay_batch
 from operators.core.enter import enter
 from operators.core.exchange import deal, exchange, exchange_by
 from operators.core.filter import filter
-from operators.core.flat_map import flat_map
+from operators.core.flat_map import flat_map, flat_map_batch
 from operators.core.inspect import inspect, inspect_batch, inspect_time
 from operators.core.iterate import iterate
 from operators.core.leave import leave
@@ -64,6 +64,7 @@ class Stream(Generic[T]):
     # Record by record
     map = map
     flat_map = flat_map
+    flat_map_batch = flat_map_batch
     filter = filter
     attempt = attempt
     inspect = inspect

@@ -41,3 +41,18 @@ def test_a_result_that_is_not_iterable():
     with pytest.raises(OperatorFailed, match="'flat_map'") as caught:
         example(lambda scope: to_stream(scope, records).flat_map(lambda n: n).extract())
     assert isinstance(caught.value.__cause__, TypeError)
+
+
+def test_a_batch_becomes_another_one():
+    days = [(0, [3, 1, 2]), (1, [5]), (2, [])]
+    result = example(lambda scope: iterator_source(scope, days).flat_map_batch(lambda rows: sorted(rows)[1:]).extract())
+    assert result.by_time() == {0: [2, 3]}
+
+
+@pytest.mark.parametrize("returned", [None, "tea", ("a",), {"a": 1}])
+def test_a_batch_that_is_no_list(returned: Any):
+    with pytest.raises(OperatorFailed, match="'shorten'") as caught:
+        example(lambda scope: to_stream(scope, ["a"]).flat_map_batch(lambda rows: returned, name="shorten").extract())
+    assert str(caught.value.__cause__) == (
+        f"operator 'shorten' expects a list of records, and its function returned {returned!r}"
+    )
