@@ -42,7 +42,10 @@ class Domain:
             fits = fits and _is_coordinate(rest.inner)
             depth, rest = depth + 1, rest.outer
         if depth != self.depth or not fits or not _is_coordinate(rest):
-            raise GraphError(f"{time!r} is not a time of this scope; its times look like {self.minimum!r}")
+            raise GraphError(
+                f"{time!r} is not a time of this scope; its times look like {self.minimum!r}, "
+                f"with integers from 0 to 2**63 - 1"
+            )
 
     def check_summary(self, summary: Summary) -> None:
         """Raise unless `summary` is one of this domain."""

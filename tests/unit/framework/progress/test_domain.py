@@ -41,7 +41,8 @@ def test_times_that_are_none_of_it(depth: int, time: Any):
     with pytest.raises(GraphError) as refusal:
         Domain(depth).check_time(time)
     assert str(refusal.value) == (
-        f"{time!r} is not a time of this scope; its times look like {Domain(depth).minimum!r}"
+        f"{time!r} is not a time of this scope; its times look like {Domain(depth).minimum!r}, "
+        f"with integers from 0 to 2**63 - 1"
     )
 
 
