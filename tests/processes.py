@@ -14,7 +14,7 @@ from pathlib import Path
 from textwrap import dedent
 
 ROOT = Path(__file__).parents[1]
-TIMEOUT_S = 60.0
+TIMEOUT_S = 180.0
 COMPILING = "compiling for columns, once: this takes some seconds"
 
 Command = tuple[str | Path, ...]

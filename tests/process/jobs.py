@@ -24,7 +24,7 @@ from operators.control import cli
 from tests.processes import Ended, end, run, start
 
 HAILER = str(Path(sys.executable).with_name("hailer"))
-WAIT_S = 60.0
+WAIT_S = 120.0
 """A bound for what hangs; folds may have to be compiled meanwhile, on a machine that is busy."""
 LINE_S = 0.002
 
