@@ -52,8 +52,16 @@ class DataflowMismatch(UserError):
     """Two workers built different dataflows."""
 
 
+class RouteOutOfRange(UserError):
+    """A function that chooses an output or a worker gave something that names none."""
+
+
 class UnencodableRecord(UserError):
-    """A record cannot leave its process."""
+    """A record cannot leave its process; `detail` is what of it cannot, and why."""
+
+    def __init__(self, message: str, *, detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
 
 
 class RecordTooLarge(UserError):

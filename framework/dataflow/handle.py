@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from framework.dataflow.capability import Capability, CapabilityHolder, InputCapability
-from framework.errors import CapabilityInvalid
+from framework.errors import CapabilityInvalid, OperatorFailed
 from framework.progress.antichain import Antichain, MutableAntichain
 from framework.progress.change_batch import ChangeBatch
 from framework.progress.order import Time
@@ -44,6 +44,11 @@ class InputHandle:
         self._queue.append((time, container))
         self._operator.activate()
 
+    def discard(self, time: Time, count: int) -> None:
+        """Count records as taken that were on their way to this input on a worker that is gone."""
+        self._consumed.update(time, count)
+        self._operator.activate()
+
     def __iter__(self) -> Iterator[tuple[InputCapability, Any]]:
         queue, operator = self._queue, self._operator
         while queue:
@@ -61,6 +66,14 @@ class InputHandle:
     def operator_name(self) -> str:
         """The name of the operator whose input it is."""
         return self._operator.name
+
+    def at_hand(self, time: Time | None) -> None:
+        """Say what the operator works at, for reports."""
+        self._operator.time = time
+
+    def failure(self, time: Time) -> OperatorFailed:
+        """The error that says that the operator failed at `time`."""
+        return self._operator.failure(time)
 
     @property
     def outputs(self) -> Sequence[OutputHandle]:

@@ -99,7 +99,7 @@ class BuiltOperator:
         except Exception as error:
             if isinstance(error, OperatorFailed):
                 raise
-            raise OperatorFailed(operator=self.name, path=self.path, worker=self._worker, time=self.time) from error
+            raise self.failure(self.time) from error
         finally:
             self.running = False
             self.time = None
@@ -108,6 +108,10 @@ class BuiltOperator:
             for output in self.outputs:
                 output.end_activation()
         return incomplete
+
+    def failure(self, time: Time | None) -> OperatorFailed:
+        """The error that says that it failed at `time`."""
+        return OperatorFailed(operator=self.name, path=self.path, worker=self._worker, time=time)
 
     def release_later(self, output: OutputHandle, time: Time) -> None:
         """Give a capability back in the worker's own thread."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from framework.dataflow.handle import Pusher
+from framework.error_context import attach_record, definition_of
+from framework.errors import OperatorFailed, RouteOutOfRange
 from framework.membership.members import Members, WorkerId
 from framework.progress.order import Time
 from framework.wire.container import Container, Reservation
@@ -31,6 +33,9 @@ class Channel(Protocol):
 
     def deliver(self, time: Time, container: Container) -> None:
         """Hand a container to the receiver on this worker."""
+
+    def failure(self, time: Time) -> OperatorFailed:
+        """The error for a record at `time` that cannot be routed: it names the receiving operator."""
 
     def reserve(self, peer: WorkerId, size: int) -> Reservation | None:
         """Memory of another worker for a container whose buffers take `size` bytes, if that saves a copy."""
@@ -95,19 +100,36 @@ class Fixed:
 
 def _router(channel: Channel, route: Callable[[Any], int], among: Callable[[], tuple[WorkerId, ...]]) -> Pusher:
     def push(time: Time, rows: Any) -> None:
+        """Hot path: with one worker, one record is looked at, so that a wrong route is found there as well."""
         workers = among()
         count = len(workers)
-        if count == 1:
-            deliver(channel, workers[0], time, rows)
-            return
         parts: list[list[Any]] = [[] for _ in workers]
-        for record in rows:
-            parts[route(record) % count].append(record)
+        record: Any = None
+        number: Any = 0
+        try:
+            for record in rows if count > 1 else rows[:1]:
+                number = route(record)
+                parts[number % count].append(record)
+        except Exception as error:
+            raise channel.failure(time) from _routing_error(route, record, number, error)
+        if count == 1:
+            parts[0] = rows
         for worker, part in zip(workers, parts, strict=True):
             if part:
                 deliver(channel, worker, time, part)
 
     return push
+
+
+def _routing_error(route: Callable[[Any], int], record: Any, number: Any, error: Exception) -> Exception:
+    """What a route raised, or that it gave something other than an integer."""
+    if not hasattr(number, "__index__"):
+        return RouteOutOfRange(
+            f"{definition_of(route)} gave {number!r} for {record!r}; a route gives an integer, and `exchange_by(key)` "
+            f"brings equal keys together"
+        )
+    attach_record(error, record)
+    return error
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from framework.dataflow.pact import Pipeline
 
@@ -13,10 +13,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def branch(
-    stream: Stream[T], predicate: Callable[[Any, T], object], *, name: str = "branch"
-) -> tuple[Stream[T], Stream[T]]:
-    """Split in two: the records for which `predicate(time, record)` is false, and those for which it is true.
+class Branches(NamedTuple, Generic[T]):
+    """The two streams that one was split into."""
+
+    rejected: Stream[T]
+    accepted: Stream[T]
+
+
+def branch(stream: Stream[T], predicate: Callable[[Any, T], object], *, name: str = "branch") -> Branches[T]:
+    """Split in two: the records for which `predicate(time, record)` is false, `rejected`, and the others, `accepted`.
 
     >>> from framework.launch.execute import example
     >>> from operators.input.to_stream import to_stream
@@ -40,13 +45,11 @@ def branch(
             accepted.session(capability).give_container(halves[1])
 
     builder.build(lambda _: logic, notify=False)
-    return type(stream)(rejects), type(stream)(accepts)
+    return Branches(type(stream)(rejects), type(stream)(accepts))
 
 
-def branch_when(
-    stream: Stream[T], predicate: Callable[[Any], object], *, name: str = "branch_when"
-) -> tuple[Stream[T], Stream[T]]:
-    """Split in two by time: the records at times for which `predicate(time)` is false, and those for which it is true.
+def branch_when(stream: Stream[T], predicate: Callable[[Any], object], *, name: str = "branch_when") -> Branches[T]:
+    """Split in two by time: the records at times for which `predicate(time)` is false, and the others.
 
     >>> from framework.launch.execute import example
     >>> from operators.input.iterator_source import iterator_source
@@ -67,4 +70,4 @@ def branch_when(
             output.session(capability).give_container(container)
 
     builder.build(lambda _: logic, notify=False)
-    return type(stream)(rejects), type(stream)(accepts)
+    return Branches(type(stream)(rejects), type(stream)(accepts))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from framework.dataflow.handle import InputHandle, OutputHandle
-from framework.dataflow.pact import Deal, Exchange, Fixed
-from routing.hashing import stable_hash
+from framework.dataflow.pact import Deal, Exchange
+from operators.stateful.key_value import fixed_by
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -41,7 +41,7 @@ def exchange_by(stream: Stream[T], key: Callable[[T], Any], *, name: str = "exch
     Keys are strings, bytes, numbers, `None`, and tuples of these. A key keeps its worker, one of those that the job
     began with, also when others join.
     """
-    return stream.unary(pass_on, pact=Fixed(lambda record: stable_hash(key(record))), name=name)
+    return stream.unary(pass_on, pact=fixed_by(key), name=name)
 
 
 def deal(stream: Stream[T], *, name: str = "deal") -> Stream[T]:

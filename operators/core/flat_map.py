@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from framework.dataflow.handle import InputHandle, OutputHandle
-from operators.error_context import attach_last_record
+from framework.error_context import attach_last_record
 
 if TYPE_CHECKING:
     from operators.stream import Stream

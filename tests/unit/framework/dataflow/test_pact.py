@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from framework.dataflow.pact import Broadcast, Deal, Exchange, Fixed, Pact, Pipeline
+from framework.errors import OperatorFailed
 from framework.membership.members import Members, WorkerId
 from framework.progress.order import Time
 from framework.wire.container import Container, Reservation
@@ -24,6 +25,9 @@ class Edge:
 
     def founders(self) -> tuple[WorkerId, ...]:
         return WorkerId(2), WorkerId(5)
+
+    def failure(self, time: Time) -> OperatorFailed:
+        return OperatorFailed(operator="receiver", path="0.1", worker=self.worker, time=time)
 
     def deliver(self, time: Time, container: Container) -> None:
         self.moved.append((self.worker, time, container))
@@ -54,11 +58,16 @@ def test_exchange_sends_nothing_to_who_has_nothing_to_get():
     assert moved(Exchange(int), [4, 1]) == [(5, 7, [4, 1])]
 
 
-def test_exchange_alone_does_not_look_at_records():
-    def refuse(_: object) -> int:
-        raise AssertionError
+def test_exchange_alone_looks_at_one_record_of_a_container_and_keeps_the_container():
+    seen: list[int] = []
 
-    assert moved(Exchange(refuse), [1, 2], Members(0, (WorkerId(5),))) == [(5, 7, [1, 2])]
+    def route(number: int) -> int:
+        seen.append(number)
+        return number
+
+    rows = [1, 2]
+    [(worker, _, container)] = moved(Exchange(route), rows, Members(0, (WorkerId(5),)))
+    assert (seen, worker, container is rows) == ([1], 5, True)
 
 
 def test_exchange_by_a_worker_that_is_leaving_goes_to_those_that_stay():

@@ -13,8 +13,8 @@ BATCHES = [(0, [1, 2]), (1, [1, 2]), (2, [3])]
 
 def test_branch_by_time_and_record():
     def build(scope):
-        no, yes = iterator_source(scope, BATCHES).branch(lambda time, n: n > time)
-        return no.extract(), yes.extract()
+        branches = iterator_source(scope, BATCHES).branch(lambda time, n: n > time)
+        return branches.rejected.extract(), branches.accepted.extract()
 
     no, yes = example(build)
     assert (no.by_time(), yes.by_time()) == ({1: [1]}, {0: [1, 2], 1: [2], 2: [3]})

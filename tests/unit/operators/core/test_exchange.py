@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from framework.errors import OperatorFailed
+from framework.launch.report import render
 from operators import iterator_source, to_stream
-from routing.hashing import UnsupportedKey, stable_hash
+from routing.hashing import stable_hash
 from tests.unit.operators.cluster import SEEDS, all_numbers, merged, numbers, run
 
 
@@ -29,7 +32,39 @@ def test_exchange_by_key(seed: int):
         assert sorted(result.rows()) == sorted(mine * 3)
 
 
-def test_a_key_without_a_stable_hash():
+def first_letter(word: str) -> Any:
+    return word[0]
+
+
+LINE = f"{__file__}:{first_letter.__code__.co_firstlineno}"
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize(
+    ("send", "cause"),
+    [
+        (
+            lambda words: words.exchange(first_letter, name="by letter"),
+            f"  framework.errors.RouteOutOfRange: first_letter ({LINE}) gave 't' for 'tea'; a route gives an integer, "
+            f"and `exchange_by(key)` brings equal keys together",
+        ),
+        (
+            lambda words: words.exchange(lambda word: 2.0, name="by letter"),
+            "gave 2.0 for 'tea'; a route gives an integer",
+        ),
+        (
+            lambda words: words.exchange_by(lambda word: first_letter(word[4:]), name="by letter"),
+            "  IndexError: string index out of range\n  the record was 'tea'\n",
+        ),
+        (
+            lambda words: words.exchange_by(list, name="by letter"),
+            "for instance `tuple(...)` of a list\n  the key was given by list\n  the record was 'tea'",
+        ),
+    ],
+)
+def test_a_wrong_route_or_key_is_told_with_the_operator_and_the_record(send: Any, cause: str, workers: int):
+    """On one worker as well, where no record needs a route."""
     with pytest.raises(OperatorFailed) as caught:
-        run(lambda scope: to_stream(scope, [[1]]).exchange_by(lambda record: record).extract(), seed=0)
-    assert isinstance(caught.value.__cause__, UnsupportedKey)
+        run(lambda scope: send(to_stream(scope, ["tea"])).extract(), seed=0, workers=workers)
+    assert (caught.value.operator, caught.value.time) == ("by letter", 0)
+    assert cause in render(caught.value, 0)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from framework.dataflow.scope import Scope
+from framework.error_context import attach_record
 from framework.errors import OperatorFailed
 from framework.launch.execute import example
 from framework.launch.report import render
 from operators import Stream, process, to_stream
-from operators.error_context import attach_record
 
 
 def inverse(number: int) -> float:
