@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from framework.dataflow.builder import OperatorBuilder
 from framework.dataflow.handle import InputHandle, Pusher
-from framework.dataflow.operator import Activator
+from framework.dataflow.operator import Activator, BuiltOperator
 from framework.dataflow.pact import Pact, Pipeline
 from framework.dataflow.worker_context import WorkerContext
 from framework.errors import GraphError
@@ -57,6 +57,7 @@ class Scope:
         self._names = ["outside"]
         self._operators: dict[int, Operator] = {}
         self._edges: dict[Source, list[tuple[Target, bool]]] = {}
+        self._outlets: list[Outlet] = []
         self._subgraph: Subgraph | None = None
         self._progress_channel = worker.reserve_channel()
         self._entered: list[ChangeBatch[Time]] = []
@@ -110,7 +111,8 @@ class Scope:
     def outlet(self, source: Source, pushers: list[Pusher]) -> Outlet:
         """An outlet of this scope."""
         self._edges[source] = []
-        return Outlet(self, source, pushers)
+        self._outlets.append(Outlet(self, source, pushers))
+        return self._outlets[-1]
 
     def connect(self, outlet: Outlet, target: Target, handle: InputHandle, pact: Pact) -> None:
         """Let `outlet` feed an input of an operator of this scope."""
@@ -119,7 +121,7 @@ class Scope:
             # A scope's output is counted on behalf of all workers, who need not agree yet on how many copies there are.
             outlet = self._relay(outlet)
         self._edges[outlet.source].append((target, pact.to_all))
-        outlet.pushers.append(pact.pusher(self.worker.open_channel(handle, self._names[outlet.source.node])))
+        outlet.pushers.append(self.worker.open_channel(handle, self._names[outlet.source.node], pact))
         self._described.append(f"{outlet.source} {type(pact).__name__} {target}")
 
     def reaches_all(self, outlet: Outlet) -> bool:
@@ -139,6 +141,15 @@ class Scope:
                 return False
             waiting += [source.node for source, to_all in edges if not to_all]
         return True
+
+    def loose_ends(self) -> list[Outlet]:
+        """The outlets that nothing listens to so far."""
+        return [outlet for outlet in self._outlets if not outlet.pushers]
+
+    def sinks(self) -> list[InputHandle]:
+        """The inputs of operators that have no output."""
+        operators = [one for one in self._operators.values() if isinstance(one, BuiltOperator) and not one.outputs]
+        return [handle for operator in operators for handle in operator.inputs]
 
     def _check_outlet(self, outlet: Outlet) -> None:
         if outlet.scope is not self:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from framework.dataflow.handle import InputHandle
+from framework.dataflow.handle import InputHandle, Pusher
 from framework.dataflow.operator import Activator
-from framework.dataflow.pact import Channel
+from framework.dataflow.pact import Pact
 from framework.events import Events
 from framework.membership.inheritance import Inheritance
 from framework.membership.members import Members, WorkerId
-from framework.progress.subgraph import Change, Subgraph
+from framework.progress.subgraph import ProgressUpdate, Subgraph
 
 
 class WorkerContext(Protocol):
@@ -38,7 +38,7 @@ class WorkerContext(Protocol):
         """The workers that the job began with."""
 
     def has_joined(self, worker: WorkerId) -> bool:
-        """Whether `worker` has joined since this one is here, and every member's records may go to it."""
+        """Whether `worker` has joined since this one is here: for good, and every member's records go to it."""
 
     # What scopes are built with
 
@@ -52,13 +52,13 @@ class WorkerContext(Protocol):
     def reserve_channel(self) -> int:
         """The number of a new channel."""
 
-    def open_channel(self, handle: InputHandle, sender: str) -> Channel:
-        """An edge that ends at `handle` and begins at the operator named `sender`."""
+    def open_channel(self, handle: InputHandle, sender: str, pact: Pact) -> Pusher:
+        """What routes containers along an edge that ends at `handle` and begins at the operator named `sender`."""
 
     def open_progress(self, channel: int, subgraph: Subgraph) -> None:
         """Hand batches of progress that come in on `channel` to a scope."""
 
-    def broadcaster(self, channel: int) -> Callable[[int, tuple[Change, ...]], None]:
+    def broadcaster(self, channel: int) -> Callable[[int, tuple[ProgressUpdate, ...]], None]:
         """What sends a numbered batch of progress to all other workers."""
 
     def activator(self, activate: Callable[[], None]) -> Activator:
@@ -72,6 +72,9 @@ class WorkerContext(Protocol):
 
     def log(self, text: str) -> None:
         """Tell the user what goes on."""
+
+    def flush(self) -> None:
+        """Send the others what is queued for them now, rather than at the end of the next step. Never blocks."""
 
     def congested(self) -> bool:
         """Whether sources should pause because a peer is behind."""

@@ -47,7 +47,7 @@ class BootstrapServer:
 
     @property
     def complete(self) -> bool:
-        """Whether every member's records may go to the joiner."""
+        """Whether all members count the joiner among them, and it has said that it is still there."""
         return self.stage is JoinStage.ENLISTING and not self._not_enlisted
 
     def begin(self) -> list[Send]:
@@ -70,7 +70,7 @@ class BootstrapServer:
             case Ready() if self.stage is JoinStage.ADMITTED and not self._wanted:
                 self.stage = JoinStage.ENLISTING
                 self._recorded.clear()
-                return [Send(worker, Enlist(self.joiner)) for worker in (*self._members, self.joiner)]
+                return [Send(worker, Enlist(self.joiner)) for worker in self._members]
         return []
 
     def lent_is_told(self, participation: Participation) -> list[Send]:
@@ -102,13 +102,15 @@ class BootstrapServer:
                 return self._pass_on()
         return []
 
-    def enlisted(self, member: WorkerId) -> None:
-        """A member's records may go to the joiner."""
-        self._not_enlisted.discard(member)
+    def enlisted(self, worker: WorkerId) -> list[Send]:
+        """A member counts the joiner among them; or, once all do, the joiner is still there."""
+        self._not_enlisted.discard(worker)
+        if self._not_enlisted == {self.joiner}:
+            return [Send(self.joiner, Enlist(self.joiner))]
+        return []
 
     def give_up(self, reason: str) -> list[Send]:
         """The joiner is gone, or takes too long."""
-        assert self.stage is not JoinStage.ENLISTING, "a joiner that is enlisted is a member"
         self._state.take_back(self.lent)
         return [Send(self.joiner, Refuse(reason))]
 

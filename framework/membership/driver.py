@@ -11,6 +11,7 @@ from framework.membership.dataflow_state import DataflowState
 from framework.membership.effects import (
     Effect,
     EnterPhase,
+    HoldRecords,
     Log,
     NotifyJoined,
     NotifyWish,
@@ -18,7 +19,9 @@ from framework.membership.effects import (
     Phase,
     Reach,
     RefuseLeave,
+    RerouteHeld,
     Send,
+    SendHeld,
     SetAudience,
     SetDeadline,
     SetMembers,
@@ -55,11 +58,11 @@ class Membership:
         self.obstacles = Obstacles(self, stepper.dataflows)
         """What keeps this worker from leaving."""
         self.complete: set[WorkerId] = set()
-        """Workers that have joined since this one is here, and that every member's records may go to."""
+        """Workers that have joined since this one is here: for good, and every member's records go to them."""
         self.on_joined: list[Callable[[WorkerId], None]] = []
-        """Called with a worker once every member's records may go to it."""
+        """Called with a worker that has joined, itself on the one that did."""
         self.on_changed: list[Callable[[Members], None]] = []
-        """Called with the members when they change."""
+        """Called with the members when they change; one that comes may go again, without having joined."""
         self.on_wish: list[Callable[[WorkerId], None]] = []
         """Called with a worker that wants to leave and has bins, say, that must go first."""
         self._stepper = stepper
@@ -90,7 +93,7 @@ class Membership:
 
     @property
     def joining(self) -> bool:
-        """Whether this worker is not a member yet."""
+        """Whether this worker has not joined yet."""
         return self.joiner is not None and self.joiner.phase is not Phase.JOINED
 
     @property
@@ -226,7 +229,8 @@ class Membership:
         self.member = Member(
             self.worker, joiner.members, joiner.founders, addresses, participation, joiner.spent, self.dataflow_state
         )
-        self._carry_out([SetAudience(self.member.audience), SetMembers(self.member.members)])
+        members = self.member.members
+        self._carry_out([SetAudience(self.member.audience), SetMembers(members), NotifyJoined(self.worker)])
 
     # Effects
 
@@ -244,6 +248,12 @@ class Membership:
                     self.audience = audience
                 case SetMembers(members):
                     self._change_members(members)
+                case HoldRecords(joiner):
+                    self._stepper.held.hold(joiner)
+                case SendHeld():
+                    self._stepper.held.send()
+                case RerouteHeld():
+                    self._stepper.held.reroute()
                 case NotifyJoined(joiner):
                     self.complete.add(joiner)
                     for callback in self.on_joined:
@@ -267,8 +277,9 @@ class Membership:
             callback(members)
 
     def _enter(self, phase: Phase) -> None:
+        listening = self._stepper.events.listening  # a supervisor does, and tells who asks
         self.phases.enter(phase)
-        if phase is Phase.JOINED:
+        if phase is Phase.JOINED and not listening:
             self._stepper.log(f"worker {self.worker} is in after {self.phases.summary()}")
 
     def _limit(self, joiner: WorkerId) -> None:

@@ -68,12 +68,29 @@ class SetMembers:
     members: Members
 
 
+@dataclass(frozen=True, slots=True)
+class HoldRecords:
+    """Hold records for `joiner` back, which is among the members and may still not join."""
+
+    joiner: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class SendHeld:
+    """Send the records that were held back: their receiver has joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class RerouteHeld:
+    """Route the records that were held back among the members, which their receiver is not one of any more."""
+
+
 # What programs and users hear
 
 
 @dataclass(frozen=True, slots=True)
 class NotifyJoined:
-    """Every member's records may go to `joiner` from now on."""
+    """`joiner` is a member for good, and every member's records go to it."""
 
     joiner: WorkerId
 
@@ -122,6 +139,9 @@ Effect: TypeAlias = (
     | Part
     | SetAudience
     | SetMembers
+    | HoldRecords
+    | SendHeld
+    | RerouteHeld
     | NotifyJoined
     | NotifyWish
     | EnterPhase

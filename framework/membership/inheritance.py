@@ -10,10 +10,10 @@ from framework.membership.bootstrap_server import Participation
 from framework.membership.members import WorkerId
 from framework.membership.messages import JoinState, ScopeState
 from framework.progress.order import Time
-from framework.progress.subgraph import Change, ProgressState
+from framework.progress.subgraph import ProgressState, ProgressUpdate
 from framework.wire.messages import Progress
 
-InheritedProgress: TypeAlias = tuple[ProgressState | None, list[tuple[WorkerId, int, tuple[Change, ...]]]]
+InheritedProgress: TypeAlias = tuple[ProgressState | None, list[tuple[WorkerId, int, tuple[ProgressUpdate, ...]]]]
 """The server's state of a scope, if that has begun there, and batches that the server passed on."""
 
 

@@ -2,7 +2,7 @@
 
 It gathers the server's state of progress, from each member the number of the next batch that will come directly, and
 from the server the batches in between. Then the program builds its dataflows on that, and with `ready` the joiner asks
-to be enlisted. Until it is, it sends nothing to anybody but its server.
+to be enlisted. Until it has joined, it sends nothing to anybody but its server: were it to die, nothing would be lost.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from framework.membership.messages import (
     Enlisted,
     First,
     Join,
+    Joined,
     JoinState,
     Linked,
     Missing,
@@ -24,6 +25,7 @@ from framework.membership.messages import (
     Refuse,
     Roster,
     ScopeState,
+    Settled,
     Want,
 )
 from framework.wire.messages import Message, Progress
@@ -72,7 +74,9 @@ class Joiner:
                 self.inheritance.batches[channel].append((of, Progress(channel, sequence, changes)))
                 self._lacking.discard((channel, of, sequence))
             case Enlist(joiner) if joiner == self._worker and self.phase is Phase.ENLISTING:
-                effects = [Send(self._server, Enlisted(joiner)), self._enter(Phase.JOINED)]
+                effects = [Send(self._server, Enlisted(joiner))]
+            case Joined(joiner) if joiner == self._worker and self.phase is Phase.ENLISTING:
+                effects = [Send(self._server, Settled(joiner)), self._enter(Phase.JOINED)]
             case _:
                 return None
         return effects + self._advance()

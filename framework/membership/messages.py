@@ -156,21 +156,21 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Enlist:
-    """The server to all members and to the joiner: from now on records may go to `joiner`."""
+    """The server to all members: count `joiner` among us, and hold what is for it. Then to the joiner: all of us do."""
 
     joiner: WorkerId
 
 
 @dataclass(frozen=True, slots=True)
 class Enlisted:
-    """A member to the server: from now on mine do."""
+    """A member to the server: from now on I do. Then the joiner: I am here."""
 
     joiner: WorkerId
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """The server to all: every member's records may go to `joiner`."""
+    """The server to all, the joiner among them: `joiner` is one of us."""
 
     joiner: WorkerId
 
@@ -183,8 +183,8 @@ class Forget:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
-    """A member to the server: I count on `joiner` no more."""
+class Settled:
+    """Whoever was told `Joined` or `Forget` to the server: so it is here."""
 
     joiner: WorkerId
 
@@ -237,7 +237,7 @@ RescaleMessage: TypeAlias = (
     | Joined
     | Forget
     | Wish
-    | Forgotten
+    | Settled
     | Leaving
     | Released
     | Farewell
@@ -322,7 +322,7 @@ _SHAPES: dict[int, tuple[type[Any], tuple[Callable[[Any], Any], ...]]] = {
     36: (Released, ()),
     37: (Farewell, ()),
     38: (Wish, (_worker,)),
-    39: (Forgotten, (_worker,)),
+    39: (Settled, (_worker,)),
 }
 _KINDS = {kind: number for number, (kind, _) in _SHAPES.items()}
 

@@ -21,14 +21,19 @@ class Obstacles:
         self._membership = membership
         self._dataflows = dataflows
 
+    @property
+    def fixed_operators(self) -> tuple[str, ...]:
+        """The operators that keep their keys on the workers that the job began with."""
+        return tuple(sorted(self._dataflows.fixed_operators))
+
     def check(self) -> None:
         """Raise if this worker can never leave."""
         membership, worker = self._membership, self._membership.worker
         membership.check_built()
         if len(membership.members) == 1:
             raise GraphError(f"worker {worker} cannot leave: it is the last one; stop the job instead")
-        if worker in membership.founders and self._dataflows.fixed_operators:
-            names = ", ".join(sorted({repr(name) for name in self._dataflows.fixed_operators}))
+        if worker in membership.founders and self.fixed_operators:
+            names = ", ".join(map(repr, self.fixed_operators))
             raise GraphError(
                 f"worker {worker} cannot leave: {names} keep their keys on the workers that the job began "
                 f"with; put them on bins, or keep this worker"

@@ -1,8 +1,11 @@
 """What every worker does while others join and leave, and where its own part in that begins.
 
-Two sets of workers matter. *Members* are those that records go to. The *audience* are those that hear of progress: it
-includes a joiner before it is a member, and a leaver until its farewell. Members change between steps only, when
-nothing that was sent is uncounted.
+Two sets of workers matter. *Members* are those that records are routed to. The *audience* are those that hear of
+progress: it includes a joiner before it is a member, and a leaver until its farewell. Members change between steps
+only, when nothing that was sent is uncounted.
+
+A member that has enlisted a joiner counts it among the members and holds back what is for it, until the joiner's server
+says that it has joined, or is to be forgotten.
 """
 
 from __future__ import annotations
@@ -14,12 +17,15 @@ from framework.membership.bootstrap_server import BootstrapServer, JoinStage, Pa
 from framework.membership.dataflow_state import DataflowState, LentCapability
 from framework.membership.effects import (
     Effect,
+    HoldRecords,
     Log,
     NotifyJoined,
     NotifyWish,
     Part,
     RefuseLeave,
+    RerouteHeld,
     Send,
+    SendHeld,
     SetAudience,
     SetDeadline,
     SetMembers,
@@ -35,7 +41,6 @@ from framework.membership.messages import (
     Farewell,
     First,
     Forget,
-    Forgotten,
     Grant,
     Join,
     Joined,
@@ -46,6 +51,7 @@ from framework.membership.messages import (
     Refuse,
     Released,
     Roster,
+    Settled,
     Want,
     Wish,
 )
@@ -83,11 +89,12 @@ class Member:
         self._guests: dict[WorkerId, Address] = {}
         """Joiners that wait for this worker to serve them."""
         self._admitted: WorkerId | None = None
+        """The joiner that hears of progress, and that may still not join."""
         self._participation = {one: (first, end) for one, first, end in participation}
         self._lost_guests: dict[WorkerId, str] = {}
         self._wants_to_leave = False
-        self._forgetting: set[WorkerId] = set()
-        """Members that have yet to forget a joiner whom this worker served."""
+        self._settling: set[WorkerId] = set()
+        """Members that have yet to say that they know what has become of a joiner whom this worker served."""
         self._draining: set[WorkerId] = set()
         """Leavers that are members no more and have not said farewell."""
         self._parting: set[WorkerId] = set()
@@ -106,15 +113,9 @@ class Member:
         return tuple(sorted(others - {self._worker}))
 
     @property
-    def provisional(self) -> WorkerId | None:
-        """The joiner that this worker serves and that may still not make it."""
-        serving = self.serving
-        return serving.joiner if serving is not None and serving.stage is not JoinStage.ENLISTING else None
-
-    @property
     def lent(self) -> tuple[LentCapability, ...]:
         """Capabilities of a joiner that this worker still answers for."""
-        return self.serving.lent if self.serving is not None and self.provisional is not None else ()
+        return self.serving.lent if self.serving is not None else ()
 
     def starters(self, dataflow: int) -> int:
         """How many workers start, or started, a dataflow with the capabilities that everybody starts with."""
@@ -171,13 +172,13 @@ class Member:
             case Enlisted(joiner):
                 self._enlisted(sender, joiner)
             case Joined(joiner):
-                self._effects.append(NotifyJoined(joiner))
+                self._joined(joiner, server=sender)
             case Wish(worker):
                 self._effects.append(NotifyWish(worker))
             case Forget(joiner):
-                self._forget(joiner, server=sender)
-            case Forgotten(joiner):
-                self._forgotten(sender, joiner)
+                self._changes.append(lambda: self._forget(joiner, server=sender))
+            case Settled(joiner):
+                self._settled(sender, joiner)
             case Leaving(built):
                 self._changes.append(lambda: self._release(sender, built))
             case Released() | Farewell() if self.leaving is not None:
@@ -187,10 +188,8 @@ class Member:
             case Goodbye():
                 self._parting.discard(sender)
                 return False
-            case Lost(detail) if sender not in self.members.workers:
+            case Lost(detail) | Abort(detail) if sender == self._admitted or sender not in self.members.workers:
                 self._lost(sender, detail)
-            case Abort(report) if sender not in self.members.workers:
-                self._lost(sender, report)
             case _:
                 return False
         return True
@@ -225,7 +224,7 @@ class Member:
     @property
     def engaged(self) -> bool:
         """Whether somebody else joins or leaves and cannot do so without this worker."""
-        return self.serving is not None or bool(self._forgetting or self._draining or self._parting)
+        return self.serving is not None or bool(self._settling or self._draining or self._parting)
 
     def close(self) -> list[Effect]:
         """The job is about to end: grant no further turn, and serve no further joiner."""
@@ -236,7 +235,7 @@ class Member:
 
     def give_up(self, joiner: WorkerId, reason: str) -> list[Effect]:
         """Let a join fail that this worker serves; for when it takes too long."""
-        if self.provisional == joiner:
+        if self.serving is not None and self.serving.joiner == joiner:
             self._fail(reason)
         return self._collected()
 
@@ -306,28 +305,30 @@ class Member:
             self._send(joiner, First(self._state.next_out()))
 
     def _enlist(self, joiner: WorkerId, server: WorkerId) -> None:
-        if joiner in self._lost_guests:
-            raise PeerLost(f"worker {self._worker} lost worker {joiner}: {self._lost_guests[joiner]}")
-        self._admitted = None
         self.members = self.members.joined_by(joiner)
-        self._effects += [SetAudience(self.audience), SetMembers(self.members)]
-        self._send(server, Enlisted(joiner))
+        self._effects += [SetMembers(self.members), HoldRecords(joiner)]
+        if joiner not in self._lost_guests:  # else the server will hear of it, and have all forget the joiner
+            self._send(server, Enlisted(joiner))
 
-    def _enlisted(self, member: WorkerId, joiner: WorkerId) -> None:
+    def _enlisted(self, worker: WorkerId, joiner: WorkerId) -> None:
         if self.serving is None or self.serving.joiner != joiner:
             return
-        self.serving.enlisted(member)
+        self._do(self.serving.enlisted(worker))
         if self.serving.complete:
             self.serving = None
             self._log(f"worker {joiner} has joined")
-            self._send_all(Joined(joiner))
-            self._send(self.members.coordinator, Done(joiner))
+            self._settle(Joined(joiner))
+
+    def _joined(self, joiner: WorkerId, server: WorkerId) -> None:
+        if joiner in self._lost_guests:
+            raise PeerLost(f"worker {self._worker} lost worker {joiner}: {self._lost_guests[joiner]}")
+        self._admitted = None
+        self._effects += [SendHeld(), NotifyJoined(joiner)]
+        self._send(server, Settled(joiner))
 
     def _lost(self, guest: WorkerId, detail: str) -> None:
         """Somebody who is not a member is gone: a joiner, or a leaver after its farewell."""
         if self.serving is not None and self.serving.joiner == guest:
-            if self.provisional is None:
-                raise PeerLost(f"worker {self._worker} lost worker {guest}: {detail}")
             self._fail(f"it went away: {detail}")
         elif guest in self._draining:
             raise PeerLost(f"worker {self._worker} lost worker {guest}, which was leaving: {detail}")
@@ -343,19 +344,24 @@ class Member:
         assert serving is not None
         self.serving = None
         self._log(f"worker {serving.joiner} does not join: {reason}")
-        admitted = serving.stage is JoinStage.ADMITTED
         self._do(serving.give_up(reason))
         self._effects.append(Part(serving.joiner))
-        if not admitted:
+        if serving.stage in (JoinStage.ADMITTED, JoinStage.ENLISTING):
+            self._settle(Forget(serving.joiner))
+        else:
             self._send(self.members.coordinator, Done(serving.joiner))
-            return
-        # The next turn may be another server's, whose words could overtake these.
-        self._forgetting = set(self.members.workers)
-        self._send_all(Forget(serving.joiner))
 
-    def _forgotten(self, member: WorkerId, joiner: WorkerId) -> None:
-        self._forgetting.discard(member)
-        if not self._forgetting:
+    def _settle(self, verdict: Joined | Forget) -> None:
+        """Tell all what has become of a joiner. The turn ends when all have answered, because the next one may be
+        another server's, whose messages could overtake these."""
+        members = self.members.workers if isinstance(verdict, Joined) else self.members.others(verdict.joiner)
+        self._settling = set(members)
+        for worker in members:
+            self._send(worker, verdict)
+
+    def _settled(self, member: WorkerId, joiner: WorkerId) -> None:
+        self._settling.discard(member)
+        if not self._settling:
             self._send(self.members.coordinator, Done(joiner))
 
     def _forget(self, joiner: WorkerId, server: WorkerId) -> None:
@@ -364,9 +370,14 @@ class Member:
         self._state.count(first, -1)
         self._lost_guests.pop(joiner, None)
         self.addresses.pop(joiner, None)
+        enlisted = joiner in self.members.workers
+        if enlisted:
+            self.members = self.members.left_by(joiner)
         self._effects.append(SetAudience(self.audience))
+        if enlisted:
+            self._effects += [SetMembers(self.members), RerouteHeld()]
         self._effects.append(Part(joiner))
-        self._send(server, Forgotten(joiner))
+        self._send(server, Settled(joiner))
 
     # Leaving
 

@@ -26,7 +26,7 @@ from framework.progress.reachability import Tracker
 from framework.progress.sequence import Sequences
 from framework.progress.shared import Operator, SharedProgress
 
-Change = tuple[int, Time, int]
+ProgressUpdate = tuple[int, Time, int]
 """A location, a time, and how many pointstamps more there are."""
 
 
@@ -36,7 +36,7 @@ class Outside:
 
     worker: WorkerId
     members: Callable[[], Members]
-    broadcast: Callable[[int, tuple[Change, ...]], None]
+    broadcast: Callable[[int, tuple[ProgressUpdate, ...]], None]
     """Send a numbered batch to all other members."""
     activate: Callable[[], None]
     """Ask for this scope to be scheduled."""
@@ -64,7 +64,7 @@ class Ledger:
     """Every change that a scope knows of, by how far it has come on its way into the tracker; live, for reading."""
 
     done: ChangeBatch[tuple[int, Time]]
-    inbox: list[tuple[WorkerId, int, tuple[Change, ...]]]
+    inbox: list[tuple[WorkerId, int, tuple[ProgressUpdate, ...]]]
     heard: ChangeBatch[tuple[int, Time]]
     tracker: Tracker
     sequences: Sequences
@@ -102,7 +102,7 @@ class Subgraph:
         self._children: dict[int, Child] = {}
         self._active: list[int] = []
         self._activated: set[int] = set()
-        self._inbox: list[tuple[WorkerId, int, tuple[Change, ...]]] = []
+        self._inbox: list[tuple[WorkerId, int, tuple[ProgressUpdate, ...]]] = []
         self._done: ChangeBatch[tuple[int, Time]] = ChangeBatch()
         """What this worker's operators did and has not told the others."""
         self._heard: ChangeBatch[tuple[int, Time]] = ChangeBatch()
@@ -142,7 +142,9 @@ class Subgraph:
                 self._tracker.update(location, time, count * starters if operator.local else count)
         self.activate(index)
 
-    def inherit(self, state: ProgressState | None, batches: list[tuple[WorkerId, int, tuple[Change, ...]]]) -> None:
+    def inherit(
+        self, state: ProgressState | None, batches: list[tuple[WorkerId, int, tuple[ProgressUpdate, ...]]]
+    ) -> None:
         """Begin with what another worker has heard, if it has begun, and with batches that it passed on."""
         if state is not None:
             for (location, time), count in state.pointstamps.items():
@@ -179,7 +181,7 @@ class Subgraph:
             heappush(self._active, index)
             self._outside.activate()
 
-    def receive(self, sender: WorkerId, sequence: int, changes: tuple[Change, ...]) -> None:
+    def receive(self, sender: WorkerId, sequence: int, changes: tuple[ProgressUpdate, ...]) -> None:
         """Take a batch from another worker; it counts from the next scheduling on."""
         self._inbox.append((sender, sequence, changes))
         self._outside.activate()

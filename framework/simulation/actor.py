@@ -62,7 +62,7 @@ class Role:
     server: WorkerId | None = None
     """Whom it joins through; a founder through nobody."""
     mortal: bool = False
-    """Whether it may die, until it is enlisted."""
+    """Whether it may die, until it has joined."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class SimulationStuck(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SimulatedPace:
     """How likely who acts next is. Uneven weights make some workers slow and some links long."""
 
     program: float = 1.0
@@ -39,11 +39,11 @@ class Pace:
     links: dict[Link, float] = field(default_factory=dict)
 
     @staticmethod
-    def uneven(random: Random, workers: int) -> Pace:
+    def uneven(random: Random, workers: int) -> SimulatedPace:
         """A cluster in which some are much slower than others."""
         members = Members.dense(workers).workers
         weights = (0.05, 0.3, 1.0, 1.0, 3.0)
-        return Pace(
+        return SimulatedPace(
             program=random.choice((0.1, 0.5, 1.0, 3.0)),
             workers={worker: random.choice(weights) for worker in members},
             links={(a, b): random.choice(weights) for a in members for b in members if a != b},
@@ -59,7 +59,7 @@ class SimulatedCluster:
         workers: int,
         seed: int,
         congested_frames: int = 1_000_000,
-        pace: Pace | None = None,
+        pace: SimulatedPace | None = None,
         replay: str = "",
         trace_moves: int = 0,
     ) -> None:
@@ -77,7 +77,7 @@ class SimulatedCluster:
             worker: Worker(worker, members, SimulatedTransport(worker, self.network), clock=lambda: self.network.now_s)
             for worker in members.workers
         }
-        self._pace = pace or Pace()
+        self._pace = pace or SimulatedPace()
         self._replay = replay
         self._trace: deque[str] = deque(maxlen=trace_moves)
         self._programs: dict[WorkerId, Iterator[None]] = {}

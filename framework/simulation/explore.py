@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import TypeAlias
 
 from framework.membership.members import Members, WorkerId
-from framework.membership.messages import Enlist, Ready
+from framework.membership.messages import Enlisted, Joined
 from framework.simulation.actor import DEAD, Act, Actor, ActorState, ActorStatus, Arrivals, Frame, Given, Reaction, Role
 from framework.simulation.views import Broken, Claims, WorkerView
 from framework.wire.messages import Lost, Message, Progress, decode
@@ -231,12 +231,12 @@ class _Exploration:
                     yield worker, death
 
     def _deaths(self, cluster: Cluster, worker: WorkerId) -> Iterator[Death]:
-        """Of what a joiner has said, its last words may be lost; and are, if they would enlist one who is dead."""
+        """Of what a joiner has said, its last words may be lost; and are, if with them one who is dead would join."""
         counts = []
         for (sender, _), on in zip(self._links, cluster[1], strict=True):
             if sender == worker:
-                ready = [index for index, frame in enumerate(on) if isinstance(self._message(frame), Ready)]
-                counts.append(range(min(ready, default=len(on)) + 1))
+                here = [index for index, frame in enumerate(on) if isinstance(self._message(frame), Enlisted)]
+                counts.append(range(min(here, default=len(on)) + 1))
         return map(Death, product(*counts))
 
     def _arrivals(self, cluster: Cluster, worker: WorkerId) -> Iterator[Arrivals]:
@@ -257,9 +257,9 @@ class _Exploration:
                         waiting.append(((*arrivals, (sender, on[taken[index]])), more))
 
     def _may_die(self, cluster: Cluster, worker: WorkerId) -> bool:
-        """Whether a joiner can go away without ending the job: until its server enlists it."""
+        """Whether a joiner can go away without ending the job: until its server has heard that it is still there."""
         return self._state(cluster, worker).view.joining and not any(
-            receiver == worker and isinstance(message, Enlist) for _, receiver, message in self._under_way(cluster)
+            receiver == worker and isinstance(message, Joined) for _, receiver, message in self._under_way(cluster)
         )
 
     def _after(self, cluster: Cluster, move: Transition) -> Cluster | None:

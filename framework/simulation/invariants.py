@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from framework.membership.members import WorkerId
-from framework.membership.messages import Enlist
+from framework.membership.messages import Joined
 from framework.progress.antichain import Antichain, MutableAntichain
 from framework.progress.order import Time
 from framework.progress.subgraph import Child
@@ -168,13 +168,13 @@ class Invariants:
                     dataflow.built.pop(id_, None)
 
     def _provisional(self) -> set[WorkerId]:
-        """Joiners that are not enlisted: they cannot do anything yet, and what they hold is their server's to drop."""
+        """Joiners that have not joined: they cannot do anything yet, and what they hold is their server's to drop."""
         return {
             id_
             for id_, worker in self._cluster.workers.items()
             if worker.membership.joining
             and not any(
-                isinstance(message, Enlist) and receiver == id_
+                isinstance(message, Joined) and receiver == message.joiner == id_
                 for _, receiver, message in self._cluster.network.under_way()
             )
         }
@@ -199,6 +199,10 @@ class Invariants:
             if place is not None:
                 add(moment.existing[place[0]], (place[1], capability.time), 1)
         self._count_lent(moment)
+        for worker in everyone.values():
+            for channel, time, container in worker.held():
+                path, location = positions.data_channels[channel]
+                add(moment.existing[path], (location, time), len(container))
         early = ((sender, id_, message) for id_, worker in everyone.items() for sender, message in worker.early())
         for sender, receiver, message in (*early, *self._cluster.network.under_way()):
             if isinstance(message, Data) and message.channel in positions.data_channels:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from framework.dataflow.capability import Capability
 from framework.membership.members import WorkerId
-from framework.membership.messages import Enlist
+from framework.membership.messages import Joined
 from framework.progress.antichain import Antichain
 from framework.progress.graph import Compiled
 from framework.progress.order import Time
@@ -90,6 +90,9 @@ def look(worker: Worker, capabilities: Iterable[Capability], log: ScriptLog) -> 
         place = positions.outputs.get(id(capability.holder))
         if capability.held and place is not None:
             add(existing[place[0]], (place[1], capability.time), 1)
+    for channel, time, container in worker.held():
+        path, location = positions.data_channels[channel]
+        add(existing[path], (location, time), len(container))
     early = [message for _, message in worker.early() if isinstance(message, Data)]
     assert not early, f"{early} for a dataflow that is not built would go uncounted"
     lent: dict[str, Counts] = {}
@@ -144,8 +147,8 @@ class Claims:
 
     def check(self, views: Mapping[WorkerId, WorkerView], under_way: list[UnderWay], settled: bool) -> None:
         """Raise `Broken` unless all is safe and all accounts add up; and frontiers are exact, if nothing moves."""
-        enlisting = {receiver for _, receiver, message in under_way if isinstance(message, Enlist)}
-        taking_part = {worker: view for worker, view in views.items() if not view.joining or worker in enlisting}
+        joined = {message.joiner for _, _, message in under_way if isinstance(message, Joined)}
+        taking_part = {worker: view for worker, view in views.items() if not view.joining or worker in joined}
         counted = {worker: view for worker, view in taking_part.items() if not view.gone}
         for path in sorted({path for view in counted.values() for path in view.scopes}):
             existing: Counts = {}

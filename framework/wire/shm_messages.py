@@ -34,7 +34,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OfferAnswer:
     """Whether the sender of this could map what it was offered."""
 
     accepted: bool
@@ -57,7 +57,7 @@ class Returned:
     starts: tuple[int, ...]
 
 
-ShmMessage: TypeAlias = Offer | Answer | BodyRef | Returned
+ShmMessage: TypeAlias = Offer | OfferAnswer | BodyRef | Returned
 
 KINDS = frozenset({MessageKind.SHM_OFFER, MessageKind.SHM_ANSWER, MessageKind.SHM_BODY, MessageKind.SHM_RETURNED})
 """What the body of a frame that holds one of these begins with."""
@@ -68,7 +68,7 @@ def encode(message: ShmMessage) -> bytes:
     match message:
         case Offer(process, descriptor, size, token):
             return compose(MessageKind.SHM_OFFER, process, descriptor, size, token)
-        case Answer(accepted):
+        case OfferAnswer(accepted):
             return compose(MessageKind.SHM_ANSWER, accepted)
         case BodyRef(start, size):
             return compose(MessageKind.SHM_BODY, start, size)
@@ -83,7 +83,7 @@ def decode(body: Buffer) -> ShmMessage:
         case MessageKind.SHM_OFFER, [process, descriptor, size, bytes(token)]:
             return Offer(checks.natural(process), checks.natural(descriptor), checks.natural(size), token)
         case MessageKind.SHM_ANSWER, [bool(accepted)]:
-            return Answer(accepted)
+            return OfferAnswer(accepted)
         case MessageKind.SHM_BODY, [start, size]:
             return BodyRef(checks.natural(start), checks.natural(size))
         case MessageKind.SHM_RETURNED, [read_bytes, list(starts)]:

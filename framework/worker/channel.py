@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from framework.dataflow.handle import InputHandle
+from framework.dataflow.pact import Pact
 from framework.errors import GraphError
 from framework.events import MessageSent
 from framework.membership.members import Members, WorkerId
@@ -19,14 +20,18 @@ if TYPE_CHECKING:
 class WorkerChannel:
     """One edge of the dataflow graph on one worker."""
 
-    __slots__ = ("_number", "_owner", "_receiver", "_where", "deliver")
+    __slots__ = ("_copies", "_owner", "_receiver", "deliver", "failure", "number", "push", "sender")
 
-    def __init__(self, owner: Stepper, number: int, handle: InputHandle, sender: str) -> None:
+    def __init__(self, owner: Stepper, number: int, handle: InputHandle, sender: str, pact: Pact) -> None:
+        self.number = number
+        self.sender = f"operator {sender!r}"
         self._owner = owner
-        self._number = number
-        self._where = f"operator {sender!r}"
-        self._receiver = handle.operator_name
+        self._receiver = handle
+        self._copies = pact.to_all
         self.deliver = handle.push
+        self.failure = handle.failure
+        self.push = pact.pusher(self)
+        """Route a container."""
 
     @property
     def worker(self) -> WorkerId:
@@ -39,18 +44,29 @@ class WorkerChannel:
 
     def founders(self) -> tuple[WorkerId, ...]:
         """The workers that the job began with."""
-        self._owner.dataflows.fixed_operators.add(self._receiver)
+        self._owner.dataflows.fixed_operators.add(self._receiver.operator_name)
         return self._owner.membership.founders
 
     def reserve(self, peer: WorkerId, size: int) -> Reservation | None:
         """Memory of another worker for a container whose buffers take `size` bytes, if that saves a copy."""
-        return self._owner.transport.reserve(peer, size)
+        owner = self._owner
+        return None if peer == owner.held.joiner else owner.transport.reserve(peer, size)
 
     def send(self, peer: WorkerId, time: Time, container: Container, reservation: Reservation | None = None) -> None:
         """Hand a container to the receiver on another worker."""
         owner = self._owner
         if owner.membership.joining:
             raise GraphError(f"worker {owner.id} has not joined yet; call worker.bootstrap() before it sends records")
-        owner.transport.send(peer, Data(self._number, time, container), self._where, reservation)
+        if peer == owner.held.joiner:
+            owner.held.put(self, time, container)
+            return
+        owner.transport.send(peer, Data(self.number, time, container), self.sender, reservation)
         if owner.events.listening:
-            owner.events.emit(MessageSent(self._number, peer, len(container)))
+            owner.events.emit(MessageSent(self.number, peer, len(container)))
+
+    def reroute(self, time: Time, container: Container) -> None:
+        """Route a container that was sent to a member which is none any more; of one that all get, drop the copy."""
+        if self._copies:
+            self._receiver.discard(time, len(container))
+        else:
+            self.push(time, container)

@@ -13,11 +13,12 @@ from framework.errors import JobAborted, JobStopped, PeerLost
 from framework.events import Events, Parked
 from framework.membership.driver import Membership
 from framework.membership.members import Address, Members, WorkerId
-from framework.progress.subgraph import Change
+from framework.progress.subgraph import ProgressUpdate
 from framework.wire.messages import Abort, Built, Data, Goodbye, Lost, Message, Progress
 from framework.worker.agenda import Agenda
 from framework.worker.dataflow_state import WorkerDataflowState
 from framework.worker.dataflows import Dataflows
+from framework.worker.held_records import HeldRecords
 from framework.worker.transport import Transport
 
 _log = logging.getLogger("hailer.worker")
@@ -37,6 +38,7 @@ class Stepper:
         self.id = worker
         self.events = Events(worker, clock)
         self.transport = transport
+        self.held = HeldRecords()
         self.dataflows = Dataflows(self.events)
         self.stepping = False
         self.steps = 0
@@ -71,7 +73,7 @@ class Stepper:
                 self._receive(sender, message)
             if self._unannounced:
                 self._announce()
-            self.agenda.run(self._clock(), self.transport.congested())
+            self.agenda.run(self._clock(), self.congested())
             for number in sorted(self._ready):
                 self._ready.discard(number)
                 root = roots.get(number)
@@ -105,8 +107,12 @@ class Stepper:
             bool(self._ready)
             or self.agenda.urgent()
             or self._stopping is not None
-            or (self.agenda.waits_for_clear() and not self.transport.congested())
+            or (self.agenda.waits_for_clear() and not self.congested())
         )
+
+    def congested(self) -> bool:
+        """Whether sources should pause: a peer is behind, or much waits for a joiner."""
+        return self.held.full or self.transport.congested()
 
     def park(self, timeout_s: float | None) -> None:
         """Sleep until something arrives, a timer is due, or the time is over."""
@@ -184,7 +190,7 @@ class Stepper:
 
     # What goes out
 
-    def broadcast_progress(self, channel: int, sequence: int, changes: tuple[Change, ...]) -> None:
+    def broadcast_progress(self, channel: int, sequence: int, changes: tuple[ProgressUpdate, ...]) -> None:
         """Send a batch of progress to all other workers."""
         message = Progress(channel, sequence, changes)
         for peer in self.membership.audience:

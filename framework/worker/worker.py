@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from framework.dataflow.handle import InputHandle
+from framework.dataflow.handle import InputHandle, Pusher
 from framework.dataflow.operator import Activator
+from framework.dataflow.pact import Pact
 from framework.dataflow.scope import Scope
 from framework.errors import GraphError
 from framework.events import DataflowBuilt
 from framework.membership.inheritance import Inheritance
 from framework.membership.members import Address, Members, WorkerId
 from framework.progress.domain import Domain, Region
-from framework.progress.subgraph import Change, ProgressState, Subgraph
+from framework.progress.order import Time
+from framework.progress.subgraph import ProgressState, ProgressUpdate, Subgraph
+from framework.wire.container import Container
 from framework.wire.messages import Abort, Built, Data, Goodbye, Progress
 from framework.worker.channel import WorkerChannel
 from framework.worker.dataflows import fingerprint_of
@@ -74,7 +77,7 @@ class Worker:
         return self.membership.founders
 
     def has_joined(self, worker: WorkerId) -> bool:
-        """Whether `worker` has joined since this one is here, and every member's records may go to it."""
+        """Whether `worker` has joined since this one is here: for good, and every member's records go to it."""
         return worker in self.membership.complete
 
     # Stepping
@@ -108,7 +111,11 @@ class Worker:
 
     def congested(self) -> bool:
         """Whether sources should pause because a peer is behind."""
-        return self.transport.congested()
+        return self._stepper.congested()
+
+    def flush(self) -> None:
+        """Send the others what is queued for them now, rather than at the end of the next step. Never blocks."""
+        self.transport.flush()
 
     def request_stop(self, reason: str) -> None:
         """Have the next step raise `JobStopped`; may be called from any thread or signal handler."""
@@ -159,15 +166,15 @@ class Worker:
         """The number of a new channel."""
         return self._dataflows.switchboard.reserve()
 
-    def open_channel(self, handle: InputHandle, sender: str) -> WorkerChannel:
-        """An edge that ends at `handle` and begins at the operator named `sender`."""
-        return WorkerChannel(self._stepper, self._dataflows.open_data(handle), handle, sender)
+    def open_channel(self, handle: InputHandle, sender: str, pact: Pact) -> Pusher:
+        """What routes containers along an edge that ends at `handle` and begins at the operator named `sender`."""
+        return WorkerChannel(self._stepper, self._dataflows.open_data(handle), handle, sender, pact).push
 
     def open_progress(self, channel: int, subgraph: Subgraph) -> None:
         """Hand batches of progress that come in on `channel` to a scope."""
         self._dataflows.switchboard.open(channel, subgraph)
 
-    def broadcaster(self, channel: int) -> Callable[[int, tuple[Change, ...]], None]:
+    def broadcaster(self, channel: int) -> Callable[[int, tuple[ProgressUpdate, ...]], None]:
         """What sends a numbered batch of progress to all other workers."""
         return partial(self._stepper.broadcast_progress, channel)
 
@@ -352,6 +359,10 @@ class Worker:
     def early(self) -> list[tuple[WorkerId, Data | Progress]]:
         """Messages for dataflows that are not built yet."""
         return self._dataflows.early()
+
+    def held(self) -> list[tuple[int, Time, Container]]:
+        """By channel, what is held back for a joiner that has not joined."""
+        return self._stepper.held.all()
 
     def traffic(self) -> Traffic:
         """What went to other processes so far."""

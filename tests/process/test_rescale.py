@@ -232,12 +232,12 @@ def test_a_peer_that_is_paused_is_waited_for_and_who_dies_meanwhile_leaves_the_q
 
 
 def test_a_joiner_that_dies_is_done_without_in_whatever_phase(crew: Crew):
-    """From its first word to the moment before it becomes a member. Afterwards its death is that of a member.
+    """From its first word to when all members hold records back for it. Once it has joined its death is a member's.
 
     One that was not admitted yet may come again under its number.
     """
     crew.start()
-    phases = ["turn", "links", "state", "missing batches", "dataflows", "enlisting"]
+    phases = ["turn", "links", "state", "missing batches", "dataflows", "enlisting", "enlisted"]
     for process, phase in enumerate(phases, 2):
         crew.join(process, "--die", phase)
         assert crew.code(process) == -signal.SIGKILL, crew.text(process)

@@ -2,7 +2,7 @@
 
 python -m tests.sim.explorations                    what the test suite explores
 python -m tests.sim.explorations join --full        one of them, step by step instead of sleep by sleep
-python -m tests.sim.explorations join --rule late   one of them under a weaker rule, with the trace of what breaks
+python -m tests.sim.explorations join --rule hasty  one of them under a weaker rule, with the trace of what breaks
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import pytest
 
 from framework.dataflow.operator import BuiltOperator
 from framework.membership import driver, protocol
-from framework.membership.bootstrap_server import BootstrapServer, JoinStage, Participation
+from framework.membership.bootstrap_server import BootstrapServer, JoinStage
 from framework.membership.dataflow_state import LentCapability
 from framework.membership.effects import Effect, Phase, Send
 from framework.membership.joiner import Joiner
 from framework.membership.members import WorkerId
-from framework.membership.messages import Linked, Ready, Want
+from framework.membership.messages import Enlist, Linked, Ready, Want
 from framework.progress.order import Time, linear_key
 from framework.simulation.actor import ActorStatus, Role, Script
 from framework.simulation.explore import Ends, Found, Scenario, explore
@@ -33,24 +33,31 @@ from framework.worker.worker import Worker
 from operators import Input
 
 
-def feeds(epochs: int, *, records: int = 0, leaves: bool = False) -> Script:
-    """A program that feeds `epochs`, with one record in each of the first `records` of them, and leaves or ends."""
+def feeds(epochs: int, *, records: int = 0, leaves: bool = False, to_all: bool = False) -> Script:
+    """A program that feeds `epochs`, with one record in each of the first `records` of them, and leaves or ends.
+
+    Records are exchanged, or all workers get them.
+    """
 
     def part(worker: Worker, log: ScriptLog) -> Iterator[None]:
         numbers = Input[int]("numbers")
 
         def keep(time: Time, number: int) -> None:
-            log["received", time, number] += 1
+            log["received", time, number, worker.id if to_all else None] += 1
 
         with worker.dataflow() as scope:
-            numbers.stream(scope).exchange(lambda number: number).inspect_time(keep)
+            stream = numbers.stream(scope)
+            # The first record is for worker 2 of three.
+            stream = stream.broadcast() if to_all else stream.exchange(lambda number: number + 2)
+            stream.inspect_time(keep)
         yield
         while worker.membership.joining:
             yield
         sent = 0
         while not numbers.closed and numbers.time + 1 < epochs:
             if sent < records:
-                log["sent", numbers.time, sent] += 1
+                for receiver in worker.members.workers if to_all else (None,):
+                    log["sent", numbers.time, sent, receiver] += 1
                 numbers.send(sent)
                 numbers.flush()
                 sent += 1
@@ -69,12 +76,13 @@ def feeds(epochs: int, *, records: int = 0, leaves: bool = False) -> Script:
 
 
 def judge(ends: Ends) -> str | None:
-    """Each record was received once, at its time; and everybody came to where it wanted to."""
+    """Each record was received once, at its time, by whom it was for; and everybody came to where it wanted to."""
     sent, received = Counter[object](), Counter[object]()
     for worker, (status, view) in ends.items():
         for entry, count in view.log:
             assert isinstance(entry, tuple), entry
-            (sent if entry[0] == "sent" else received)[entry[1:]] += count
+            if ends.get(entry[-1], (None,))[0] is not ActorStatus.DEAD:
+                (sent if entry[0] == "sent" else received)[entry[1:]] += count
         if status is ActorStatus.HERE and view.joining:
             return f"worker {worker} still waits to join"
     if sent != received:
@@ -99,6 +107,14 @@ CONFIGURATIONS = {
     ),
     "join-through-the-other": _cluster(_role(0, feeds(2)), _role(1, feeds(2)), _role(2, feeds(2), server=_OTHER)),
     "join-and-die": _cluster(_role(0, feeds(2)), _role(1, feeds(1)), _role(2, feeds(2), server=_SERVER, mortal=True)),
+    "die-with-a-record": _cluster(
+        _role(0, feeds(1)), _role(1, feeds(2, records=1)), _role(2, feeds(1), server=_SERVER, mortal=True)
+    ),
+    "die-with-a-record-for-all": _cluster(
+        _role(0, feeds(1, to_all=True)),
+        _role(1, feeds(2, records=1, to_all=True)),
+        _role(2, feeds(1, to_all=True), server=_SERVER, mortal=True),
+    ),
     "join-at-the-end": _cluster(
         _role(0, feeds(1)), _role(1, feeds(1)), _role(2, feeds(1), server=_SERVER), goodbyes=True
     ),
@@ -150,25 +166,23 @@ class HastyJoiner(Joiner):
         return super()._advance()
 
 
-class LateServer(BootstrapServer):
-    """Announces what it lends after `Admit` instead of before."""
+class EagerServer(BootstrapServer):
+    """Asks the joiner whether it is still there when it asks the members to enlist it, instead of after that."""
 
     def receive(self, message: Linked | Want | Ready) -> list[Send]:
-        if isinstance(message, Linked):
-            self.stage = JoinStage.LENDING
-            return []
-        return super().receive(message)
+        sends = super().receive(message)
+        return [*sends, Send(self.joiner, Enlist(self.joiner))] if self.stage is JoinStage.ENLISTING else sends
 
-    def lent_is_told(self, participation: Participation) -> list[Send]:
-        self.lent = self._state.lend()
-        return super().lent_is_told(participation)
+    def enlisted(self, worker: WorkerId) -> list[Send]:
+        super().enlisted(worker)
+        return []
 
 
 RULES: dict[str, tuple[object, str, object] | None] = {
     "ours": None,
     "frontier": (WorkerDataflowState, "lend", lend_at_the_frontier),
     "hasty": (driver, "Joiner", HastyJoiner),
-    "late": (protocol, "BootstrapServer", LateServer),
+    "eager": (protocol, "BootstrapServer", EagerServer),
 }
 """By name, what takes the place of what."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from framework.simulation.cluster import Pace, SimulatedCluster
+from framework.simulation.cluster import SimulatedCluster, SimulatedPace
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from tests.sim.chaos import Installation
@@ -37,7 +37,7 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> Outcome:
         workers=workers,
         seed=seed,
         congested_frames=random.choice((1, 4, 1_000_000)),
-        pace=Pace.uneven(random, workers),
+        pace=SimulatedPace.uneven(random, workers),
         replay=f"python -m pytest tests/sim/test_random_dataflows.py --sim-seed {seed} --sim-trace 50",
         trace_moves=trace_moves,
     )

@@ -23,10 +23,17 @@ def test_nor_does_it_step_by_step():
     assert found.broken is None, "\n".join(found.trace)
 
 
-@pytest.mark.parametrize("rule", ["frontier", "hasty", "late"])
-def test_a_weaker_rule_is_found_out(rule: str):
-    found = run("join", under=rule, seeking=Unsafe)
-    assert isinstance(found.broken, Unsafe), f"nothing found in {found}"
+def test_a_joiner_that_does_not_wait_for_every_members_first_number_misses_batches():
+    found = run("join", under="hasty")
+    assert str(found.broken) == "worker 2, dataflow 0: {(0, 0): 3} is accounted for, {(0, 0): 2, (0, 1): 1} exists"
+
+
+def test_a_joiner_that_dies_after_its_answer_and_before_those_of_the_members_would_end_the_job():
+    found = run("join-and-die", under="eager")
+    *_, dies, joins, _ = found.trace
+    assert found.broken is not None
+    assert "worker 2 dies" in dies
+    assert "Joined to 2" in joins
 
 
 def test_a_capability_at_the_servers_view_of_the_frontier_reopens_a_time():

@@ -22,7 +22,7 @@ from examples.nexmark.generator import Generator
 from examples.nexmark.queries import QUERIES, House, Keep
 from examples.nexmark.semantics import Settings
 from framework.membership.members import WorkerId
-from framework.simulation.cluster import Pace, SimulatedCluster
+from framework.simulation.cluster import SimulatedCluster, SimulatedPace
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input, Stream
@@ -178,7 +178,7 @@ def run_seed(query: str, seed: int, *, trace_moves: int = 0) -> Witness:
         workers=scenario.workers,
         seed=seed,
         congested_frames=Random(seed).choice((1, 4, 1_000_000)),
-        pace=Pace.uneven(Random(seed), scenario.workers),
+        pace=SimulatedPace.uneven(Random(seed), scenario.workers),
         replay=f"python -m pytest tests/sim/test_nexmark.py -k {query} --sim-seed {seed} --sim-trace 50",
         trace_moves=trace_moves,
     )

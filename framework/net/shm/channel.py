@@ -14,7 +14,7 @@ from framework.net.shm.segment import InboundSegment, OutboundSegment
 from framework.wire.body import Body
 from framework.wire.codec import Buffer
 from framework.wire.container import Reservation
-from framework.wire.shm_messages import Answer, BodyRef, Offer, Returned, ShmMessage, encode
+from framework.wire.shm_messages import BodyRef, Offer, OfferAnswer, Returned, ShmMessage, encode
 
 SHARED_BYTES_MIN = 64 * 1024
 """Smaller bodies go through the socket: a reference to them would cost as much."""
@@ -77,8 +77,8 @@ class ShmChannel:
                 self._outbound.take_back(message)
             case Offer() if self._inbound is None:
                 self._inbound = InboundSegment.open(message)
-                self._replies.append([encode(Answer(self._inbound is not None))])
-            case Answer(accepted) if self._outbound is not None and not self._accepted:
+                self._replies.append([encode(OfferAnswer(self._inbound is not None))])
+            case OfferAnswer(accepted) if self._outbound is not None and not self._accepted:
                 self._accepted = accepted
                 if accepted:
                     self._outbound.close_descriptor()

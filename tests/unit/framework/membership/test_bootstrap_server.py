@@ -73,13 +73,13 @@ def test_what_the_joiner_lacks_is_passed_on_when_it_comes():
     assert server.record(ONE, Progress(0, 6, ())) == [], "this one comes directly"
 
 
-def test_the_joiner_is_in_when_everybody_has_enlisted_it():
+def test_the_joiner_is_in_when_everybody_has_enlisted_it_and_it_is_still_there():
     server = admitting(StillDataflows())
-    assert server.receive(Ready()) == [Send(worker, Enlist(JOINER)) for worker in (ZERO, ONE, JOINER)]
-    for worker in ONE, JOINER:
-        server.enlisted(worker)
+    assert server.receive(Ready()) == [Send(worker, Enlist(JOINER)) for worker in (ZERO, ONE)]
+    assert server.enlisted(ONE) == []
+    assert server.enlisted(ZERO) == [Send(JOINER, Enlist(JOINER))]
     assert not server.complete
-    server.enlisted(ZERO)
+    assert server.enlisted(JOINER) == []
     assert server.complete
 
 

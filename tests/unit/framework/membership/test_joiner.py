@@ -23,6 +23,7 @@ from framework.membership.messages import (
     Refuse,
     Roster,
     ScopeState,
+    Settled,
     Want,
 )
 from framework.progress.subgraph import ProgressState
@@ -82,14 +83,16 @@ def test_a_batch_that_would_be_seen_twice_is_a_broken_peer():
         joiner.receive(OTHER, First(((0, 2),)))
 
 
-def test_it_is_a_member_once_it_is_enlisted():
+def test_it_joins_when_its_server_says_so_and_not_when_the_members_have_enlisted_it():
     joiner = linked()
     for sender, message in (SERVER, STATE), (SERVER, TOLD), (OTHER, First(((0, 4),))):
         joiner.receive(sender, message)
     assert joiner.receive(SERVER, Enlist(ME)) is None, "it has not asked"
     assert joiner.ready() == [EnterPhase(Phase.ENLISTING), Send(SERVER, Ready())]
-    assert joiner.receive(SERVER, Enlist(ME)) == [Send(SERVER, Enlisted(ME)), EnterPhase(Phase.JOINED)]
-    assert joiner.receive(SERVER, Joined(ME)) is None, "that is for members"
+    assert joiner.receive(OTHER, Joined(OTHER)) is None, "that is another"
+    assert joiner.receive(SERVER, Enlist(ME)) == [Send(SERVER, Enlisted(ME))]
+    assert joiner.phase is Phase.ENLISTING
+    assert joiner.receive(SERVER, Joined(ME)) == [Send(SERVER, Settled(ME)), EnterPhase(Phase.JOINED)]
 
 
 def test_a_refusal_ends_it():

@@ -7,12 +7,15 @@ import pytest
 from framework.errors import PeerLost, PeerRefused, ProtocolError
 from framework.membership.effects import (
     Effect,
+    HoldRecords,
     Log,
     NotifyJoined,
     NotifyWish,
     Part,
     RefuseLeave,
+    RerouteHeld,
     Send,
+    SendHeld,
     SetAudience,
     SetDeadline,
     SetMembers,
@@ -27,7 +30,6 @@ from framework.membership.messages import (
     Farewell,
     First,
     Forget,
-    Forgotten,
     Grant,
     Join,
     Joined,
@@ -37,6 +39,7 @@ from framework.membership.messages import (
     Refuse,
     Released,
     Roster,
+    Settled,
     Wish,
 )
 from framework.membership.protocol import Member
@@ -96,19 +99,21 @@ def test_a_join_from_its_turn_to_its_end():
     assert core.receive(JOINER, Linked()) == []
     admitted = core.end_step(settled=False)
     assert [admitted[0], admitted[1]] == [SetAudience((ONE, JOINER)), Send(ONE, Admit(JOINER, HOME, 1))]
-    assert core.receive(JOINER, Ready()) == [Send(ONE, Enlist(JOINER)), Send(JOINER, Enlist(JOINER))]
+    assert core.receive(JOINER, Ready()) == [Send(ONE, Enlist(JOINER))]
     assert core.end_step(settled=False) == [], "something is uncounted"
-    assert core.end_step(settled=True) == [
-        SetAudience((ONE, JOINER)),
-        SetMembers(Members(1, (ZERO, ONE, JOINER))),
-    ]
-    assert core.receive(ONE, Enlisted(JOINER)) == []
+    assert core.end_step(settled=True) == [SetMembers(Members(1, (ZERO, ONE, JOINER))), HoldRecords(JOINER)]
+    assert core.receive(ONE, Enlisted(JOINER)) == [Send(JOINER, Enlist(JOINER))]
     assert core.receive(JOINER, Enlisted(JOINER)) == [
         Log("worker 7 has joined"),
+        SendHeld(),
         NotifyJoined(JOINER),
         Send(ONE, Joined(JOINER)),
         Send(JOINER, Joined(JOINER)),
     ]
+    assert core.receive(JOINER, Settled(JOINER)) == []
+    assert core.turns.current == Ask(ZERO, JOINER), "worker 1 may have yet to hear of it"
+    assert core.engaged
+    assert core.receive(ONE, Settled(JOINER)) == []
     assert core.turns.current is None
 
 
@@ -122,25 +127,40 @@ def test_a_joiner_that_dies_is_forgotten_by_all_before_the_turn_ends():
         Log("worker 7 does not join: it went away: reset"),
         Send(JOINER, Refuse("it went away: reset")),
         Part(JOINER),
-        SetAudience((ONE,)),
-        Part(JOINER),
         Send(ONE, Forget(JOINER)),
         Part(JOINER),
     ]
     assert not dataflows.lent
+    assert core.end_step(settled=True) == [SetAudience((ONE,)), Part(JOINER)]
     assert core.turns.current == Ask(ZERO, JOINER), "worker 1 has yet to forget it"
-    assert core.receive(ONE, Forgotten(JOINER)) == []
+    assert core.receive(ONE, Settled(JOINER)) == []
     assert core.turns.current is None
+
+
+def test_a_joiner_that_dies_when_all_have_enlisted_it_is_forgotten_as_well():
+    core = member(ZERO, workers=2)
+    core.receive(JOINER, Join(HOME))
+    after(core, JOINER, Linked())
+    after(core, JOINER, Ready())
+    core.receive(ONE, Enlisted(JOINER))
+    assert Send(ONE, Forget(JOINER)) in (core.receive(JOINER, Lost("reset")) or [])
+    assert core.end_step(settled=True) == [
+        SetAudience((ONE,)),
+        SetMembers(Members(2, (ZERO, ONE))),
+        RerouteHeld(),
+        Part(JOINER),
+    ]
 
 
 def test_who_has_joined_is_not_given_up():
     core = member(ZERO, workers=2)
     core.receive(JOINER, Join(HOME))
     after(core, JOINER, Linked())
-    core.receive(JOINER, Ready())
+    after(core, JOINER, Ready())
+    core.receive(ONE, Enlisted(JOINER))
+    core.receive(JOINER, Enlisted(JOINER))
     assert core.give_up(JOINER, "it took too long") == []
-    with pytest.raises(PeerLost, match="worker 0 lost worker 7: reset"):
-        core.receive(JOINER, Lost("reset"))
+    assert core.receive(JOINER, Lost("reset")) is None, "a member that is lost is not this protocol's to bear"
 
 
 def test_nobody_is_let_in_at_the_end():
@@ -164,32 +184,49 @@ def test_a_bystander_admits_and_enlists():
     assert dataflows.starters == [(1, 1)]
     assert [core.starters(dataflow) for dataflow in (0, 1)] == [3, 4]
     assert after(core, ONE, Enlist(JOINER)) == [
-        SetAudience((ZERO, ONE, JOINER)),
         SetMembers(Members(1, (ZERO, ONE, TWO, JOINER))),
+        HoldRecords(JOINER),
         Send(ONE, Enlisted(JOINER)),
     ]
-    assert core.receive(ONE, Joined(JOINER)) == [NotifyJoined(JOINER)]
+    assert core.receive(ONE, Joined(JOINER)) == [SendHeld(), NotifyJoined(JOINER), Send(ONE, Settled(JOINER))]
+    assert core.audience == (ZERO, ONE, JOINER)
 
 
 def test_a_bystander_forgets():
     dataflows = StillDataflows()
     core = member(TWO, dataflows=dataflows)
     core.receive(ONE, Admit(JOINER, HOME, 1))
-    assert core.receive(ONE, Forget(JOINER)) == [
-        SetAudience((ZERO, ONE)),
-        Part(JOINER),
-        Send(ONE, Forgotten(JOINER)),
-    ]
+    assert after(core, ONE, Forget(JOINER)) == [SetAudience((ZERO, ONE)), Part(JOINER), Send(ONE, Settled(JOINER))]
     assert dataflows.starters == [(1, 1), (1, -1)]
 
 
-def test_a_bystander_that_lost_the_joiner_says_so_when_it_is_to_enlist_it():
+def test_a_bystander_that_has_lost_the_joiner_does_not_say_that_it_has_enlisted_it():
     core = member(TWO)
     core.receive(ONE, Admit(JOINER, HOME, 1))
     assert core.receive(JOINER, Lost("reset")) == [Part(JOINER)]
-    core.receive(ONE, Enlist(JOINER))
+    assert after(core, ONE, Enlist(JOINER)) == [
+        SetMembers(Members(1, (ZERO, ONE, TWO, JOINER))),
+        HoldRecords(JOINER),
+    ]
+
+
+def test_a_bystander_that_loses_the_joiner_once_it_has_enlisted_it_waits_for_what_the_server_says():
+    def enlisted() -> Member:
+        core = member(TWO)
+        core.receive(ONE, Admit(JOINER, HOME, 1))
+        after(core, ONE, Enlist(JOINER))
+        assert core.receive(JOINER, Lost("reset")) == [Part(JOINER)]
+        return core
+
+    assert after(enlisted(), ONE, Forget(JOINER)) == [
+        SetAudience((ZERO, ONE)),
+        SetMembers(Members(2, (ZERO, ONE, TWO))),
+        RerouteHeld(),
+        Part(JOINER),
+        Send(ONE, Settled(JOINER)),
+    ]
     with pytest.raises(PeerLost, match="worker 2 lost worker 7: reset"):
-        core.end_step(settled=True)
+        enlisted().receive(ONE, Joined(JOINER))
 
 
 # Leaving

@@ -13,7 +13,7 @@ from framework.dataflow.operator import OperatorLogic
 from framework.dataflow.pact import Exchange
 from framework.membership.members import WorkerId
 from framework.progress.order import Time
-from framework.simulation.cluster import Pace, SimulatedCluster, SimulatedProgram, SimulationStuck
+from framework.simulation.cluster import SimulatedCluster, SimulatedPace, SimulatedProgram, SimulationStuck
 from framework.simulation.network import Network, SimulatedTransport
 from framework.wire.messages import Data, Goodbye, Message, Progress
 from framework.worker.worker import Worker
@@ -39,7 +39,7 @@ def counting(rows: int, caught: list[Catch]) -> SimulatedProgram:
 
 
 def moves_of(seed: int) -> tuple[int, list[list[tuple[Time, Any]]]]:
-    cluster = SimulatedCluster(workers=3, seed=seed, pace=Pace.uneven(Random(seed), 3))
+    cluster = SimulatedCluster(workers=3, seed=seed, pace=SimulatedPace.uneven(Random(seed), 3))
     caught: list[Catch] = []
     cluster.run(counting(4, caught))
     return cluster.moves, [catch.rows for catch in caught]

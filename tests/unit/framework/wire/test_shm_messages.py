@@ -6,12 +6,12 @@ import pytest
 
 from framework.errors import ProtocolError
 from framework.wire import messages
-from framework.wire.shm_messages import KINDS, Answer, BodyRef, Offer, Returned, ShmMessage, decode, encode
+from framework.wire.shm_messages import KINDS, BodyRef, Offer, OfferAnswer, Returned, ShmMessage, decode, encode
 
 ALL: list[ShmMessage] = [
     Offer(17, 4, 4096, b"t" * 32),
-    Answer(True),
-    Answer(False),
+    OfferAnswer(True),
+    OfferAnswer(False),
     BodyRef(64, 100_000),
     Returned(0, ()),
     Returned(2**40, (64, 128)),

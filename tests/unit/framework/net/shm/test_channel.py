@@ -27,7 +27,7 @@ from framework.wire.body import Body
 from framework.wire.container import Reservation
 from framework.wire.framing import FRAME_BYTES_MAX, FrameReader, frame
 from framework.wire.messages import Data, Goodbye, Lost, Message, decode, encode_whole
-from framework.wire.shm_messages import Answer, BodyRef, Offer, Returned, ShmMessage
+from framework.wire.shm_messages import BodyRef, Offer, OfferAnswer, Returned, ShmMessage
 
 ME, PEER = WorkerId(0), WorkerId(1)
 LIMIT_S = 20
@@ -104,7 +104,7 @@ def accepted(endpoint: Endpoint, far: Far) -> InboundSegment:
     assert isinstance(offer, Offer)
     inbound = InboundSegment.open(offer)
     assert inbound is not None
-    far.say(Answer(True))
+    far.say(OfferAnswer(True))
     heard_by(endpoint)
     far.received_bytes = 0
     return inbound
@@ -365,7 +365,7 @@ def test_an_end_that_cannot_see_the_memory_gets_everything_through_the_socket(li
     endpoint, far = link
     send(endpoint, batch(0))
     far.hear(2)
-    far.say(Answer(False))
+    far.say(OfferAnswer(False))
     heard_by(endpoint)
     send(endpoint, batch(1), batch(2))
     assert far.hear(2) == [Data(0, 0, batch(1)), Data(0, 0, batch(2))]
@@ -386,7 +386,7 @@ def test_what_the_other_end_writes_is_read_in_place_and_returned(link: tuple[End
     far.say(outbound.offer)
     heard_by(endpoint)
     endpoint.flush()
-    assert far.hear(1) == [Answer(True)]
+    assert far.hear(1) == [OfferAnswer(True)]
     sent, starts = 0, []
     for number in range(4):
         [body] = encode_whole(Data(7, number, batch(number)))
@@ -412,7 +412,7 @@ def test_what_the_other_end_writes_is_read_in_place_and_returned(link: tuple[End
     "nonsense",
     [
         BodyRef(64, 100),
-        Answer(True),
+        OfferAnswer(True),
         Returned(0, ()),
     ],
 )
@@ -437,7 +437,7 @@ def test_a_body_outside_of_the_memory_ends_the_link(link: tuple[Endpoint, Far], 
 
 
 @pytest.mark.parametrize(
-    "nonsense", [Returned(10**9, ()), Returned(0, (64,)), Answer(True)], ids=["too much", "not in use", "twice"]
+    "nonsense", [Returned(10**9, ()), Returned(0, (64,)), OfferAnswer(True)], ids=["too much", "not in use", "twice"]
 )
 def test_nonsense_about_what_this_end_wrote_ends_the_link(link: tuple[Endpoint, Far], nonsense: ShmMessage) -> None:
     endpoint, far = link
