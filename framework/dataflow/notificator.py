@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from heapq import heappop, heappush
 
 from framework.dataflow.capability import Capability
 from framework.dataflow.operator import BuiltOperator
 from framework.progress.antichain import MutableAntichain
 from framework.progress.order import Time, linear_key
+from framework.progress.time_queue import TimeQueue
 
 
 class Notificator:
@@ -21,7 +21,7 @@ class Notificator:
         self._operator = operator
         self._frontiers = frontiers
         self._waiting: dict[Time, Capability] = {}
-        self._order: list[tuple[tuple[int, ...], Time]] = []
+        self._order = TimeQueue()
         operator.on_shut_down.append(self.clear)
 
     def notify_at(self, capability: Capability) -> None:
@@ -31,30 +31,18 @@ class Notificator:
             capability.drop()
         else:
             self._waiting[time] = capability
-            heappush(self._order, (linear_key(time), time))
+            self._order.add(time)
 
     def complete(self, time: Time) -> bool:
         """Whether nothing at or before `time` can arrive at the watched inputs."""
         return not any(frontier.less_equal(time) for frontier in self._frontiers)
 
     def __iter__(self) -> Iterator[Capability]:
-        # In a partial order a later key may be complete before an earlier one: set aside what is not yet complete.
-        aside: list[tuple[tuple[int, ...], Time]] = []
-        try:
-            while self._order:
-                key, time = heappop(self._order)
-                if not self.complete(time):
-                    aside.append((key, time))
-                    if isinstance(time, int):
-                        break
-                    continue
-                self._operator.time = time
-                with self._waiting.pop(time) as capability:
-                    yield capability
-                self._operator.time = None
-        finally:
-            for entry in aside:
-                heappush(self._order, entry)
+        for time in self._order.take(self.complete):
+            self._operator.time = time
+            with self._waiting.pop(time) as capability:
+                yield capability
+            self._operator.time = None
 
     def pending(self) -> list[Time]:
         """The times that are waited for."""

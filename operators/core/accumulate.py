@@ -10,6 +10,7 @@ from framework.dataflow.notificator import Notificator
 from framework.dataflow.pact import Pact
 from framework.progress.order import Time
 from operators.stateful.initial_state import initial_factory
+from operators.stateful.returned import refuse_none
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -51,7 +52,10 @@ def accumulate(
             if time not in by_time:
                 by_time[time] = make()
                 notificator.notify_at(capability.retain())
-            by_time[time] = fold(by_time[time], container)
+            state = fold(by_time[time], container)
+            if state is None:
+                refuse_none(fold, make, "a container", name)
+            by_time[time] = state
         for complete in notificator:
             output.session(complete).give(by_time.pop(complete.time))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from framework.dataflow.handle import InputHandle, OutputHandle
-from framework.dataflow.notificator import Notificator
+from framework.dataflow.pact import Pipeline
+from framework.dataflow.stash import Stash
 from framework.progress.order import Time
 
 if TYPE_CHECKING:
@@ -54,18 +54,21 @@ def delay_batch(stream: Stream[T], function: Callable[[Any], Time], *, name: str
 
 
 def _delay(stream: Stream[T], split: _Split, name: str) -> Stream[T]:
-    waiting: dict[Time, list[Any]] = {}
-    check_time = stream.scope.domain.check_time
+    builder = stream.scope.operator(name)
+    input = builder.input(stream.outlet, Pipeline())
+    output, outlet = builder.output()
+    stash, check_time = Stash[Any](), stream.scope.domain.check_time
 
-    def logic(input: InputHandle, output: OutputHandle, notificator: Notificator) -> None:
+    def logic() -> None:
         for capability, container in input:
             for later, part in split(capability.time, container).items():
                 check_time(later)
-                notificator.notify_at(capability.delayed(later))
-                waiting.setdefault(later, []).append(part)
-        for complete in notificator:
+                stash.add(capability.delayed(later), part)
+        for complete, parts in stash.complete(input):
             session = output.session(complete)
-            for part in waiting.pop(complete.time):
+            for part in parts:
                 session.give_container(part)
 
-    return stream.unary_notify(logic, name=name)
+    builder.build(lambda _: logic)
+    builder.operator.on_shut_down.append(stash.clear)
+    return type(stream)(outlet)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from framework.dataflow.pact import Exchange
+from framework.errors import OperatorFailed
 from framework.launch.execute import example
 from operators import iterator_source, to_stream
 from operators.errors import SharedInitial
@@ -34,6 +35,12 @@ def test_a_factory():
 def test_a_list_as_initial_state():
     with pytest.raises(SharedInitial, match="operator 'accumulate'"):
         example(lambda scope: to_stream(scope, [1]).accumulate(lambda state, rows: state, initial=[]))
+
+
+def test_a_fold_that_returns_nothing():
+    with pytest.raises(OperatorFailed) as caught:
+        example(lambda scope: to_stream(scope, [1]).accumulate(lambda some, rows: some.extend(rows), initial=list))
+    assert "returned None for a container; return the state, also" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
