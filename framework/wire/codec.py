@@ -23,7 +23,7 @@ from msgpack import ExtType, Packer, unpackb
 
 from framework.errors import ProtocolError, UnencodableRecord
 from framework.wire import extensions
-from framework.wire.extensions import register
+from framework.wire.extensions import look_in, register
 
 __all__ = [
     "Buffer",
@@ -32,6 +32,7 @@ __all__ = [
     "encode_fields",
     "encode_rows",
     "encode_value",
+    "look_in",
     "register",
     "transpose",
 ]
@@ -86,12 +87,15 @@ def encode_value(value: Any, where: str = "this job") -> bytes:
     except _Unknown as error:
         raise UnencodableRecord(
             f"{where} sent a {error.type.__qualname__} to another worker, which msgpack cannot encode{error.detail}; "
-            f"send a tuple, dict, str, bytes, int, float, bool or None, or register a codec with `codec.register`"
+            f"send a tuple, dict, str, bytes, int, float, bool, None, or a dataclass, or register a codec with "
+            f"`codec.register`",
+            detail=f"a {error.type.__qualname__}{error.detail}",
         ) from error.__cause__
     except (ValueError, OverflowError, RecursionError) as error:
         raise UnencodableRecord(
             f"{where} sent a record to another worker that refers to itself, is nested too deeply or is too large "
-            f"({error}); send flat tuples and lists"
+            f"({error}); send flat tuples and lists",
+            detail=str(error),
         ) from error
 
 
@@ -167,9 +171,7 @@ def _pack(value: Any) -> bytes:
 
 def _extend(depth: int, value: Any) -> ExtType:
     """Called by msgpack for each value that it does not know, `depth` extensions deep."""
-    extension = extensions.by_type(type(value))
-    if extension is None:
-        raise _Unknown(type(value))
+    extension = extensions.by_type(type(value)) or _discover(type(value))
     if depth == EXTENSION_DEPTH_MAX:
         raise ValueError(f"more than {EXTENSION_DEPTH_MAX} tuples or other extensions in each other")
     try:
@@ -178,6 +180,16 @@ def _extend(depth: int, value: Any) -> ExtType:
         raise _Unknown(type(value), f" (its codec raised {type(error).__name__}: {error})") from error
     packer = Packer(default=_EXTENDERS[depth + 1], strict_types=True, unicode_errors="surrogatepass", buf_size=256)
     return ExtType(extension.code, packer.pack(plain))
+
+
+def _discover(cls: type) -> extensions.Extension:
+    try:
+        extension = extensions.discover(cls)
+    except extensions.NotFound as error:
+        raise _Unknown(cls, f" ({error})") from error
+    if extension is None:
+        raise _Unknown(cls)
+    return extension
 
 
 def _unpack(buffer: Buffer, depth: int) -> Any:

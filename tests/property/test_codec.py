@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field, fields
 from datetime import timedelta, timezone
-from typing import Any
+from enum import Enum, Flag, auto
+from functools import partial
+from typing import Any, NamedTuple
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +25,37 @@ from framework.wire.messages import Abort, Built, Data, Goodbye, Message, Progre
 from framework.wire.purpose import BrokerConnection, ExecutorStream, JoinerLink, Purpose, WorkerLink
 from framework.wire.purpose import decode as decode_purpose
 from framework.wire.purpose import encode as encode_purpose
+
+
+class Side(Enum):
+    BUY = "b"
+    SELL = "s"
+
+
+class Rights(Flag):
+    READ = auto()
+    WRITE = auto()
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    amount: Any
+
+
+@dataclass
+class Basket:
+    items: Any
+    note: Any
+    made: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self.made += 1
+
 
 zones = st.none() | st.builds(timezone, st.timedeltas(timedelta(hours=-23), timedelta(hours=23)))
 text = st.text(st.characters())
@@ -37,16 +73,31 @@ hashables = st.recursive(
     | st.timedeltas()
     | st.decimals(allow_nan=False)
     | st.uuids()
-    | st.complex_numbers(),
-    lambda inner: st.lists(inner, max_size=3).map(tuple) | st.frozensets(inner, max_size=3),
+    | st.complex_numbers()
+    | st.sampled_from(Side)
+    | st.sampled_from([Rights(0), Rights.READ, Rights.READ | Rights.WRITE])
+    | st.builds(np.int16, st.integers(-(2**15), 2**15 - 1))
+    | st.builds(np.float32, st.floats(width=32))
+    | st.builds(np.str_, text)
+    | st.builds(np.datetime64, st.datetimes(), st.just("us")),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(tuple)
+        | st.frozensets(inner, max_size=3)
+        | st.builds(Point, inner, inner)
+        | st.builds(Price, inner)
+    ),
     max_leaves=6,
 )
-values = st.recursive(
+values: st.SearchStrategy[Any] = st.recursive(
     hashables | st.sets(hashables, max_size=3),
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.lists(inner, max_size=4).map(tuple)
         | st.dictionaries(hashables, inner, max_size=3)
+        | st.dictionaries(hashables, inner, max_size=3).map(Counter)
+        | st.dictionaries(hashables, inner, max_size=3).map(partial(defaultdict, list))
+        | st.builds(deque, st.lists(inner, max_size=3), st.integers(3, 4) | st.none())
+        | st.builds(Basket, inner, inner)
     ),
     max_leaves=12,
 )
@@ -80,8 +131,12 @@ messages: st.SearchStrategy[Message] = st.one_of(
 def shown(value: Any) -> Any:
     """A form in which equal means: equal in type and value at every depth, NaN and the sign of zero included."""
     kind = type(value).__name__
+    if isinstance(value, Price | Basket):
+        return kind, [shown(getattr(value, item.name)) for item in fields(value)]
+    if isinstance(value, deque):
+        return kind, value.maxlen, shown(list(value))
     if isinstance(value, dict):
-        return kind, [(shown(key), shown(item)) for key, item in value.items()]
+        return kind, getattr(value, "default_factory", None), [(shown(key), shown(item)) for key, item in value.items()]
     if isinstance(value, list | tuple):
         return kind, [shown(item) for item in value]
     if isinstance(value, set | frozenset):

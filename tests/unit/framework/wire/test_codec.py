@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections import Counter, OrderedDict, defaultdict, deque
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
@@ -159,7 +159,8 @@ def test_the_refusal_names_sender_type_and_remedy() -> None:
         encode_rows([("a", Opaque())], "operator 'parse'")
     assert str(caught.value) == (
         "operator 'parse' sent a Opaque to another worker, which msgpack cannot encode; "
-        "send a tuple, dict, str, bytes, int, float, bool or None, or register a codec with `codec.register`"
+        "send a tuple, dict, str, bytes, int, float, bool, None, or a dataclass, or register a codec with "
+        "`codec.register`"
     )
 
 
@@ -290,21 +291,49 @@ def test_a_deep_shape_is_refused() -> None:
 
 
 def test_what_cannot_be_registered_says_why() -> None:
-    @dataclass
-    class Cached:
-        key: str
-        size: int = field(init=False, default=0)
-
     with pytest.raises(ConfigError, match="can be sent as it is"):
         codec.register(tuple)
     with pytest.raises(ConfigError, match="not a NamedTuple"):
         codec.register(Opaque)
-    with pytest.raises(ConfigError, match="not a NamedTuple"):
-        codec.register(Cached)
     with pytest.raises(ConfigError, match="both"):
         codec.register(Opaque, encode=str)
     with pytest.raises(ConfigError, match=r"'Point' stands for .*Point already; give .*Opaque another"):
         codec.register(Opaque, "Point", repr, eval)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Counter("tea"),
+        Counter({("a", 1): 2.5}),
+        deque([1, (2,)], maxlen=5),
+        deque(),
+        defaultdict(list, {"a": [1]}),
+        defaultdict(None, {1: 2}),
+        defaultdict(Counter, {"a": Counter("x")}),
+    ],
+)
+def test_collections_come_back(value: Any) -> None:
+    arrived = decode_value(encode_value(value))
+    assert type(arrived) is type(value)
+    assert repr(arrived) == repr(value)
+    assert getattr(arrived, "default_factory", None) is getattr(value, "default_factory", None)
+    assert getattr(arrived, "maxlen", None) == getattr(value, "maxlen", None)
+
+
+def test_a_defaultdict_of_a_function_is_refused() -> None:
+    with pytest.raises(UnencodableRecord, match=r"defaultdict .*makes its values; of defaultdicts, those of int"):
+        encode_value(defaultdict(lambda: 0))
+
+
+@pytest.mark.parametrize(
+    ("code", "plain"),
+    [(14, []), (15, [1, 2]), (15, [[], -1]), (15, [[]]), (16, ["exec", {}]), (16, ["int", []]), (16, [])],
+)
+def test_nonsense_for_a_collection_is_a_protocol_error(code: int, plain: Any) -> None:
+    buffer = msgpack.packb(msgpack.ExtType(code, msgpack.packb(plain)))
+    with pytest.raises(ProtocolError):
+        decode_value(buffer)
 
 
 class Drink(StrEnum):
