@@ -27,6 +27,8 @@ class Supervised:
     joined: set[WorkerId] = field(default_factory=set)
     """Its workers that are members of the job."""
     ended: threading.Event = field(default_factory=threading.Event)
+    done: Any = None
+    """What it says it has done (`ControlPlane.done`), once it has."""
     failure: str | None = None
     """Why it failed, if it did."""
 
@@ -42,15 +44,21 @@ class Processes(Protocol):
     def processes(self) -> Sequence[Supervised]:
         """Those that take part or are about to, in the order of their numbers, without those that have left."""
 
+    def coming(self, count: int) -> Sequence[WorkerId]:
+        """The workers that the next `count` processes will have."""
+
     def spawn(self) -> Supervised:
         """Start another one, which joins; its number is higher than any before it. May raise `JobEnds`."""
 
 
 class ControlPlane(Protocol):
-    """Fills the seam: `answer` in every process of the job, the rest in the one that supervises them."""
+    """Fills the seam: `answer` and `done` in every process of the job, the rest in the one that supervises them."""
 
     def answer(self, worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
         """What `worker` answers to a request, in JSON's terms; called in its thread, between its steps."""
+
+    def done(self) -> Any:
+        """What this process's workers have done, in JSON's terms; called when they have come to their end."""
 
     def outputs(self, workers: Sequence[WorkerId], *, alone: bool) -> tuple[int | None, int | None]:
         """Where the standard output and error go of a process that has these workers, and may be alone.
@@ -59,4 +67,4 @@ class ControlPlane(Protocol):
         """
 
     def controlling(self, processes: Processes, stop: Stop) -> AbstractContextManager[None]:
-        """Let a job's processes be controlled while the block runs."""
+        """Let a job's processes be controlled while the block runs, which raises what the job ends with."""

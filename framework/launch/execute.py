@@ -22,13 +22,13 @@ from framework.launch.config import Config, parse, usage, with_spawned
 from framework.launch.control_protocol import ControlPlane
 from framework.launch.launcher import Launcher
 from framework.launch.local import LocalLauncher
-from framework.launch.memory_tuning import keep_freed_memory, leave_alone_what_is_loaded
+from framework.launch.memory_tuning import keep_freed_memory, leave_alone_what_is_loaded, sweep_before_joining
 from framework.launch.merge import merge
 from framework.launch.report import distance, render, worst
 from framework.launch.rpc import RpcLink, RpcServer
 from framework.launch.signals import Stop, exit_code
 from framework.launch.spawned import Spawned
-from framework.launch.status_pipe import Failure, Up, report_join, send_status
+from framework.launch.status_pipe import Failure, ProcessDone, Up, report_join, send_status
 from framework.launch.supervisor import supervise
 from framework.membership.members import Address, Members, WorkerId
 from framework.net.endpoint import Endpoint
@@ -93,8 +93,8 @@ def execute_from_args(
     if config.process is None or (control_plane is not None and not config.by_hand):
         supervise_from_args(LocalLauncher(), config, control_plane)
         return []
-    stop = Stop()
-    _show_log()
+    stop = Stop(tells=True)
+    show_log()
     keep_freed_memory()
     with stop.on_signals(), _reporting(config, stop, None):
         return _execute(main, config, args, stop, None, control_plane, is_ours=True)
@@ -110,7 +110,7 @@ def execute_as_child(
 ) -> list[R]:
     """Run the workers of a process that a launcher has started, tell it of a failure, and exit accordingly."""
     config, stop = with_spawned(config, spawned), Stop()
-    _show_log()
+    show_log()
     keep_freed_memory()
     with stop.on_signals():
         spawned.live_as_child()
@@ -121,8 +121,8 @@ def execute_as_child(
 
 def supervise_from_args(launcher: Launcher, config: Config, control_plane: ControlPlane | None) -> None:
     """Supervise the processes of a program that the user has started; exit accordingly if that fails."""
-    stop = Stop()
-    _show_log()
+    stop = Stop(tells=True)
+    show_log()
     with stop.on_signals(), _reporting(config, stop, None):
         supervise(launcher, config, stop, control_plane)
 
@@ -148,7 +148,7 @@ def _deliver(report: str, error: BaseException, spawned: Spawned | None) -> None
         send_status(spawned.status_fd, Failure(distance(error), report))
 
 
-def _show_log() -> None:
+def show_log() -> None:
     """Show the log of joins, leaves and links on standard error, unless the program has set up logging itself."""
     log = logging.getLogger("hailer")
     if not log.hasHandlers():
@@ -170,6 +170,8 @@ def _execute(
 ) -> list[R]:
     """Run the workers of this process. `is_ours`: it is there for nothing else."""
     assert config.process is not None
+    if is_ours and config.join is not None:
+        sweep_before_joining()
     mesh = _mesh(config, _secret(config), spawned.listener() if spawned else None, lambda: stop.reason is not None)
     try:
         workers = _workers(config, args, mesh)
@@ -178,7 +180,10 @@ def _execute(
                 report_join(spawned.status_fd, worker)
         if spawned is not None and control_plane is not None:
             RpcServer(RpcLink(socket.socket(fileno=spawned.rpc_fd)), workers, control_plane.answer).start()
-        return _run_workers(main, config, workers, stop, mesh, is_ours=is_ours)
+        results = _run_workers(main, config, workers, stop, mesh, is_ours=is_ours)
+        if spawned is not None and control_plane is not None:
+            send_status(spawned.status_fd, ProcessDone(control_plane.done()))
+        return results
     finally:
         mesh.close()
 

@@ -26,6 +26,12 @@ def keep_freed_memory() -> bool:
     return bool(mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)) and bool(mallopt(_TRIM_THRESHOLD, KEPT_BYTES))
 
 
+def sweep_before_joining() -> None:
+    """Collect garbage, and have Python look for it no more among what is loaded, while the job does not wait for it."""
+    gc.collect()
+    gc.freeze()
+
+
 def leave_alone_what_is_loaded(worker: Worker) -> None:
     """Have Python not look for garbage among modules and dataflows, from this worker's first step on.
 

@@ -43,12 +43,16 @@ def distance(error: BaseException) -> int:
     return 0
 
 
+def own_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """The frames of an error's traceback that are not left out."""
+    hidden = tuple(_hidden_directories())
+    return [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(hidden)]
+
+
 def _cause(error: BaseException) -> str:
     lines = [f"  {line}" for line in "".join(traceback.format_exception_only(error)).rstrip().splitlines()]
-    frames = traceback.extract_tb(error.__traceback__)
-    hidden = tuple(_hidden_directories())
-    own = [frame for frame in frames if not frame.filename.startswith(hidden)]
-    for frame in own or ([] if isinstance(error, HailerError) else frames[-1:]):
+    last = [] if isinstance(error, HailerError) else traceback.extract_tb(error.__traceback__)[-1:]
+    for frame in own_frames(error) or last:
         lines.append(f"    {frame.filename}:{frame.lineno}, in {frame.name}")
         if frame.line:
             lines.append(f"      {frame.line}")

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first asks the workers to end, the second ends the process at once.
+"""Ctrl-C and SIGTERM: the first asks the workers to end, the second ends the process at once, which is told meanwhile.
 
 Where workers leave when they are asked to (`Worker.leaves_when_asked`: those that have joined, and those whose program
 looks out for it), the first SIGTERM asks for that, and the next is the first of the above.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,14 +17,22 @@ from types import FrameType
 from framework.errors import ConfigError, JobStopped
 from framework.worker.worker import Worker
 
+TELL_S = 1.0
+"""How long a job may take to end after Ctrl-C, before who waits is told what another one does."""
+
+ERASE = "\r\x1b[K"
+
 
 class Stop:
     """A request to end, and whom it concerns."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tells: bool = False) -> None:
+        """`tells`: somebody waits for this process to end, and is told how to end it at once."""
         self.reason: str | None = None
         self.signal: int | None = None
         self._workers: Sequence[Worker] = ()
+        self._tells = tells
+        self._telling: threading.Timer | None = None
 
     def watch(self, workers: Sequence[Worker]) -> None:
         """Pass a request on to these workers, now if there was one already."""
@@ -49,6 +58,8 @@ class Stop:
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
+            if self._telling is not None:
+                self._telling.cancel()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGTERM and self._ask_to_leave():
@@ -56,6 +67,10 @@ class Stop:
         if self.signal is not None:
             os._exit(128 + number)
         self.signal = number
+        if self._tells and number == signal.SIGINT:
+            self._telling = threading.Timer(TELL_S, _tell_what_another_does)
+            self._telling.daemon = True
+            self._telling.start()
         self.request(f"process {os.getpid()} received {signal.Signals(number).name}")
         if len(self._workers) == 1 and not self._workers[0].stepping:
             # The program runs in this thread and may be asleep; a step would end by itself.
@@ -70,6 +85,11 @@ class Stop:
         for worker in self._workers:
             worker.ask_to_leave()
         return True
+
+
+def _tell_what_another_does() -> None:
+    erase = ERASE if sys.stderr.isatty() else ""  # the line that shows how far a job is
+    print(f"{erase}hailer: the job is still ending; Ctrl-C again ends it at once", file=sys.stderr, flush=True)
 
 
 def exit_code(error: BaseException, stop: Stop) -> int:

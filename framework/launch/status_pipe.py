@@ -1,6 +1,6 @@
 """The status pipe: what a process reports to its supervisor unasked, one line of JSON each.
 
-That it handles signals, how its workers' joins go, and why it fails.
+That it handles signals, how its workers' joins go, and what it has done, or why it fails.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import astuple, dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from framework.events import Event, JoinPhase, MembersChanged
 from framework.membership.members import WorkerId
@@ -39,6 +39,13 @@ class JoinDone:
     worker: WorkerId
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessDone:
+    """The process has done its part; `what` is its control plane's word for it, in JSON's terms."""
+
+    what: Any
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Failure:
     """The process ends with this report; the one nearest to the cause is printed."""
@@ -48,9 +55,15 @@ class Failure:
     report: str
 
 
-Status: TypeAlias = Up | PhaseDone | JoinDone | Failure
+Status: TypeAlias = Up | PhaseDone | JoinDone | ProcessDone | Failure
 
-_KINDS: dict[str, type[Status]] = {"up": Up, "phase": PhaseDone, "joined": JoinDone, "failed": Failure}
+_KINDS: dict[str, type[Status]] = {
+    "up": Up,
+    "phase": PhaseDone,
+    "joined": JoinDone,
+    "done": ProcessDone,
+    "failed": Failure,
+}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 

@@ -21,7 +21,7 @@ from framework.launch.control_protocol import ControlPlane, Supervised
 from framework.launch.launcher import END_WHEN_ASKED_S, Launcher, Order, Started
 from framework.launch.rpc import RpcClient, RpcLink
 from framework.launch.signals import Stop
-from framework.launch.status_pipe import Failure, JoinDone, PhaseDone, StatusReader, Up
+from framework.launch.status_pipe import Failure, JoinDone, PhaseDone, ProcessDone, StatusReader, Up
 from framework.membership.members import Address, WorkerId
 
 END_BY_THEMSELVES_S = 2.0
@@ -75,6 +75,8 @@ class _Child:
                     self.supervised.phases.append((status.worker, status.phase, status.duration_s))
                 case JoinDone(worker):
                     self.supervised.joined.add(worker)
+                case ProcessDone(what):
+                    self.supervised.done = what
                 case Failure():
                     self.failure = status
         return reported is not None
@@ -127,6 +129,10 @@ class Supervisor:
             server = min(child.index for child in self._present() if not child.never_joined)
             [supervised] = self._start([index], server)
             return supervised
+
+    def coming(self, count: int) -> Sequence[WorkerId]:
+        first = len(self._addresses)
+        return [worker for index in range(first, first + count) for worker in self._workers(index)]
 
     def processes(self) -> Sequence[Supervised]:
         return [child.supervised for child in self._present()]
@@ -218,7 +224,7 @@ def supervise(launcher: Launcher, config: Config, stop: Stop, control_plane: Con
             raise JobStopped(stop.reason) from None
         with control_plane.controlling(supervisor, stop) if control_plane is not None else nullcontext():
             _watch(supervisor, stop)
-        _raise_failure(supervisor, stop)
+            _raise_failure(supervisor, stop)
     finally:
         supervisor.close()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
 
 from framework.launch.execute import example
-from framework.launch.memory_tuning import keep_freed_memory
+from framework.launch.memory_tuning import keep_freed_memory, sweep_before_joining
 from operators import to_stream
 
 ROUNDS = 20
@@ -66,6 +67,21 @@ def test_what_is_loaded_is_not_looked_through_once_a_worker_steps(flags: list[st
     program.write_text(FROZEN, encoding="utf-8")
     told = subprocess.run([sys.executable, str(program), *flags], capture_output=True, text=True, check=True)
     assert told.stdout.splitlines() == ["0 True"] * (2 if flags else 1)
+
+
+def test_who_is_to_join_has_collected_its_garbage_before_and_leaves_the_rest_alone() -> None:
+    class Ring:
+        def __init__(self) -> None:
+            self.ring = self
+
+    gone = weakref.ref(Ring())
+    before = gc.get_freeze_count()
+    try:
+        sweep_before_joining()
+        assert gone() is None
+        assert gc.get_freeze_count() > before
+    finally:
+        gc.unfreeze()
 
 
 def test_a_program_that_runs_a_dataflow_beside_other_things_keeps_its_garbage_collector_as_it_is() -> None:

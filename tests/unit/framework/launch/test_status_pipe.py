@@ -13,6 +13,7 @@ from framework.launch.status_pipe import (
     Failure,
     JoinDone,
     PhaseDone,
+    ProcessDone,
     Status,
     StatusReader,
     Up,
@@ -26,6 +27,7 @@ STATUSES: list[Status] = [
     Up(),
     PhaseDone(WorkerId(3), "learn", 0.25),
     JoinDone(WorkerId(3)),
+    ProcessDone({"records": 3}),
     Failure(2, "job failed: é\n"),
 ]
 
