@@ -1,16 +1,20 @@
 """Keys as bytes, by which a database finds them, and back.
 
 Keys that are equal in Python's dictionaries have the same bytes, as they have the same hash (`routing.hashing`):
-`1`, `1.0` and `True`, a `StrEnum` and its string, a named tuple and a tuple. They come back as the plainest of these.
+`1`, `1.0`, `True` and `Decimal("1.00")`, a `StrEnum` and its string, a named tuple and a tuple; so have all NaN. They
+come back as the plainest of these.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from struct import Struct
 from typing import Any
 
 from framework.wire import codec
+from routing.hashing import from_numpy, plain_decimal
+from routing.state.nan_key import NAN
 
 STR = b"s"
 INT = b"i"
@@ -56,7 +60,7 @@ def _plain(key: Any) -> Any:
         case int():
             return int(key)
         case float():
-            return int(key) if key.is_integer() else float(key)
+            return int(key) if key.is_integer() else NAN if key != key else float(key)
         case str():
             return str.__str__(key)
         case datetime():
@@ -65,4 +69,8 @@ def _plain(key: Any) -> Any:
             return bytes(key)
         case tuple():
             return tuple(_plain(item) for item in key)
-    return key
+        case Decimal():
+            plain = plain_decimal(key)
+            return plain if isinstance(plain, Decimal) else _plain(plain)
+    number = from_numpy(key)
+    return key if number is None else _plain(number)
