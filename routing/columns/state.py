@@ -50,6 +50,16 @@ class TableState:
         """The bins that have keys, with their numbers of keys."""
         return self._table.keys_per_bin()
 
+    def entry_bytes(self) -> int:
+        """The mean size of an entry."""
+        return self._table.entry_bytes
+
+    def must_travel(self, operator: str) -> None:
+        """Columns always can."""
+
+    def obstacle(self, bin_id: BinId) -> None:
+        """There is none."""
+
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         """Remove a bin's state, in chunks."""
         for offsets, data, nulls, words in self._table.extract(bin_id, chunk_bytes_max):

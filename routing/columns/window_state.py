@@ -72,6 +72,16 @@ class WindowState:
                 totals[bin_id] = totals.get(bin_id, 0) + keys
         return totals
 
+    def entry_bytes(self) -> int:
+        """The mean size of an entry, in the window where it is largest."""
+        return max((window.table.entry_bytes for window in self._open.values()), default=0)
+
+    def must_travel(self, operator: str) -> None:
+        """Columns always can."""
+
+    def obstacle(self, bin_id: BinId) -> None:
+        """There is none."""
+
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         """Remove a bin's state, in chunks; a window that is left empty is dropped."""
         for start in sorted(self._open):

@@ -1,5 +1,7 @@
 """How the state of a bin travels: prepare, chunks of bounded size, then its timers.
 
+A chunk that holds one large entry is cut: a message stays far below the limit of a frame, whatever the size of a state.
+
 `Shipper` decides what goes out next and keeps the bytes in flight below a limit; the receiver acknowledges messages by
 their sizes. Neither touches a link: F and S send what these return.
 """
@@ -13,12 +15,16 @@ from dataclasses import dataclass
 from framework.membership.members import WorkerId
 from framework.wire import codec
 from routing.bins import BinId
+from routing.load import LoadMeter
 from routing.state.backend import BinState
 from routing.state.errors import UnencodableState
-from routing.state.store import encode_chunks
+from routing.state.store import PUT_OFF, encode_chunks
 
 CHUNK_BYTES_MAX = 256 * 1024
 """The size of a chunk, unless one entry alone exceeds it."""
+
+PIECE_BYTES_MAX = 1024 * 1024
+"""The size of a message's payload: a chunk of one large entry is cut."""
 
 IN_FLIGHT_BYTES_MAX = 4 * 1024 * 1024
 """The state that a worker may have in flight to others, unless one message alone exceeds it."""
@@ -36,6 +42,8 @@ class Prepare:
     target: WorkerId
     sender: WorkerId
     bin_id: BinId
+    records_per_s: float = 0.0
+    """How many records came to it, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,8 @@ class Chunk:
     sender: WorkerId
     bin_id: BinId
     payload: bytes
+    more: bool = False
+    """Whether the payload goes on in the next message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,8 @@ class ShippedTimers:
     sender: WorkerId
     bin_id: BinId
     payload: bytes
+    more: bool = False
+    """Whether the payload goes on in the next message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +97,21 @@ def acknowledge(messages: Iterable[StateMessage]) -> list[Ack]:
     return [Ack(sender, size) for sender, size in sizes.items()]
 
 
+class Reassembly:
+    """Puts payloads together that were cut. The messages of a bin come from one worker, in order."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[BinId, list[bytes]] = {}
+
+    def add(self, message: Chunk | ShippedTimers) -> bytes | None:
+        """The payload that a message completes, if it does."""
+        if message.more:
+            self._pieces.setdefault(message.bin_id, []).append(message.payload)
+            return None
+        pieces = self._pieces.pop(message.bin_id, None)
+        return message.payload if pieces is None else b"".join([*pieces, message.payload])
+
+
 class Shipper:
     """The bins that leave one worker, and how many bytes of them are in flight."""
 
@@ -94,8 +121,10 @@ class Shipper:
         bin_state: BinState,
         *,
         name: str,
+        load: LoadMeter | None = None,
         chunk_bytes_max: int = CHUNK_BYTES_MAX,
         in_flight_bytes_max: int = IN_FLIGHT_BYTES_MAX,
+        piece_bytes_max: int = PIECE_BYTES_MAX,
     ) -> None:
         self.in_flight_bytes = 0
         self.shipped_bytes = 0
@@ -103,8 +132,10 @@ class Shipper:
         self._name = name
         self._worker = worker
         self._bin_state = bin_state
+        self._load = load
         self._chunk_bytes_max = chunk_bytes_max
         self._in_flight_bytes_max = in_flight_bytes_max
+        self._piece_bytes_max = piece_bytes_max
         self._leaving: deque[tuple[int, Iterator[StateMessage]]] = deque()
         self._next: StateMessage | None = None
 
@@ -139,16 +170,26 @@ class Shipper:
         return self._leaving[0][0] if self._leaving else None
 
     def _pack(self, bin_id: BinId, target: WorkerId) -> Iterator[StateMessage]:
-        yield Prepare(target, self._worker, bin_id)
+        records_per_s = self._load.take(bin_id) if self._load is not None else 0.0
+        yield Prepare(target, self._worker, bin_id, records_per_s)
         try:
             for payload in self._bin_state.extract(bin_id, self._chunk_bytes_max):
-                yield Chunk(target, self._worker, bin_id, payload)
+                for piece, more in self._cut(payload):
+                    yield Chunk(target, self._worker, bin_id, piece, more)
             timers = self._bin_state.extract_timers(bin_id)
             if not timers:
                 yield ShippedTimers(target, self._worker, bin_id, NOTHING)
-            for payload in encode_chunks(timers, self._chunk_bytes_max, what="what was put off until"):
-                yield ShippedTimers(target, self._worker, bin_id, payload)
+            for payload in encode_chunks(timers, self._chunk_bytes_max, what=PUT_OFF):
+                for piece, more in self._cut(payload):
+                    yield ShippedTimers(target, self._worker, bin_id, piece, more)
         except UnencodableState as error:
             raise UnencodableState(
                 f"operator {self._name!r} cannot ship bin {bin_id} to worker {target}: {error}"
             ) from error
+
+    def _cut(self, payload: bytes) -> Iterator[tuple[bytes, bool]]:
+        """A payload in pieces, each with whether more of them follow."""
+        size = self._piece_bytes_max
+        last = max(0, len(payload) - 1) // size * size
+        for start in range(0, last + 1, size):
+            yield payload[start : start + size], start < last

@@ -18,6 +18,15 @@ class BinState(Protocol):
     def bins(self) -> dict[BinId, int]:
         """The bins that hold anything, with their numbers of keys."""
 
+    def entry_bytes(self) -> int:
+        """About how large an entry is when it moves; 0 if that is not known."""
+
+    def must_travel(self, operator: str) -> None:
+        """Bins may move from now on: a state of `operator` that cannot is refused as soon as there is one."""
+
+    def obstacle(self, bin_id: BinId) -> str | None:
+        """Why a bin could not move now, if so. It costs what encoding the bin does."""
+
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         """Take a bin's state out, piece by piece; nobody else uses the bin meanwhile."""
 

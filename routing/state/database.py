@@ -12,6 +12,7 @@ from typing import Any
 
 from rocksdict import Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
+from framework.errors import WorldError
 from routing.bins import BinId
 from routing.state.directory_lock import DirectoryLock
 from routing.state.errors import StoreCorrupt, StoreFull, StoreUnusable
@@ -30,6 +31,7 @@ class Database:
         """Behind a table it has no write-ahead log: without the table, what is on disk is of no use."""
         self.behind_table = behind_table
         self._directory = directory
+        self._failed = False
         self._writing = WriteOptions()
         self._writing.disable_wal = behind_table  # type: ignore[method-assign, assignment]  # its stub calls it a method
         try:
@@ -76,11 +78,22 @@ class Database:
         return self._db.property_int_value("rocksdb.total-sst-files-size") or 0
 
     def close(self) -> None:
-        """Close the database and release its directory. Idempotent."""
-        if self.is_open:
-            self.is_open = False
+        """Close the database and release its directory. Idempotent.
+
+        Closing writes what is still in memory. Where that fails, it is told, unless the directory is removed anyway, or
+        the database has failed before: that is the error to report, and RocksDB only says now that there was one.
+        """
+        if not self.is_open:
+            return
+        self.is_open = False
+        told = self._failed or self._directory.temporary
+        try:
             with self._translate_errors():
                 self._db.close()
+        except WorldError:
+            if not told:
+                raise
+        finally:
             self._directory.release()
 
     def _raw(self, start: bytes | None = None, reading: ReadOptions | None = None) -> Any:
@@ -94,6 +107,7 @@ class Database:
         except Exception as error:
             if type(error) is not Exception:
                 raise
+            self._failed = True
             raise _failure(str(error), self._directory.path) from error
 
 
@@ -107,7 +121,7 @@ def bin_of(key: bytes) -> BinId:
     return BinId(int.from_bytes(key[:BIN_BYTES], "big"))
 
 
-def _failure(text: str, path: Path) -> Exception:
+def _failure(text: str, path: Path) -> WorldError:
     """The error to raise for what RocksDB says."""
     if any(sign in text for sign in ("No space left", "NoSpace", "File too large", "Disk quota")):
         return StoreFull(

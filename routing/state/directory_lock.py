@@ -3,7 +3,7 @@
 A locked directory holds a file `owner`, under an advisory lock (flock) that ends with its process, however it dies. A
 store without a directory of its own gets a fresh one, `store-*` within a parent, which is removed when the store is
 closed. A process that was killed leaves its directory behind; the next store in the same parent removes those that no
-process of this machine holds. `exclusive` serves other directories that processes change by turns.
+process of this machine holds. `exclusive` and `try_lock` serve other directories.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def lock_directory(path: Path, *, temporary: bool = False) -> DirectoryLock:
     """Lock a directory, which is made if there is none."""
     with _translate_errors(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = _lock(path / OWNER)
+        descriptor = try_lock(path / OWNER)
         if descriptor is None:
             raise StoreLocked(
                 f"the state in {path} is in use by {_owner(path) or 'another process'}; let that job end, or give each "
@@ -79,6 +79,17 @@ def exclusive(path: Path, *, mode: int = 0o600) -> Iterator[None]:
         os.close(descriptor)
 
 
+def try_lock(path: Path) -> int | None:
+    """A descriptor that holds the lock of a file, which is made if there is none; None if somebody else's does."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
 def _private_parent() -> Path:
     parent = Path(tempfile.gettempdir()) / f"hailer-{os.getuid()}"
     with _translate_errors(parent):
@@ -92,24 +103,13 @@ def _private_parent() -> Path:
     return parent
 
 
-def _lock(path: Path) -> int | None:
-    """A descriptor that holds the lock of a file, or None if somebody else's does."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
 def _is_dead(path: Path) -> bool:
     """Whether the store of this directory is gone for certain. Locks need not reach other machines."""
     owner = _owner(path)
     if owner and not owner.endswith(f" on {socket.gethostname()}"):
         return False
     try:
-        lock = _lock(path / OWNER)
+        lock = try_lock(path / OWNER)
     except FileNotFoundError:  # its own process is just removing it
         return False
     if lock is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from framework.errors import UserError, WorldError
+from framework.errors import UnencodableRecord, UserError, WorldError
 
 REMEDY = (
-    "make it of tuples, lists, dicts, str, bytes, int, float, bool or None, or register a codec with `codec.register`"
+    "make it of tuples, lists, dicts, str, bytes, int, float, bool, None, dataclasses or named tuples, or register a "
+    "codec with `codec.register`"
 )
 """What to do about a state that cannot be encoded."""
 
@@ -32,3 +33,10 @@ class StoreFull(WorldError):
 
 class StoreCorrupt(WorldError):
     """What is on the disk is not what was written."""
+
+
+def unencodable(what: str, value: object, error: UnencodableRecord, *, verb: str = "encoded") -> str:
+    """That a value cannot be encoded, why, and what to do."""
+    kind = f"a {type(value).__qualname__}"
+    detail = error.detail.removeprefix(kind) if error.detail.startswith(kind) else f": {error.detail}"
+    return f"{what}, {kind}, cannot be {verb}{detail}; {REMEDY}"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from routing.bins import BinId, Bins
+from routing.state.nan_key import may_hold_nan, one_nan
 from routing.state.store import Entry, decode_chunk, encode_chunks
 
 SINGLE_MAX = 32_768
@@ -41,6 +42,8 @@ class MemoryStore:
             return
         by_shard: dict[int, list[Entry]] = {}
         mask = len(self._shards) - 1
+        if may_hold_nan([row[0] for row in rows]):
+            rows = [(one_nan(key), value) for key, value in rows]
         for row in rows:
             shard = hash(row[0]) & mask
             group = by_shard.get(shard)
@@ -56,7 +59,12 @@ class MemoryStore:
         if len(shards) == 1:
             return shards[0]
         mask = len(shards) - 1
+        keys = list(keys)
         self._gathered = {key: shard[key] for key in keys if key in (shard := shards[hash(key) & mask])}
+        if may_hold_nan(keys):
+            for key in map(one_nan, keys):
+                if key in (shard := shards[hash(key) & mask]):
+                    self._gathered[key] = shard[key]
         return self._gathered
 
     def end(self, states: dict[Any, Any], *, born: list[Any], changed: Iterable[Any], gone: list[Any]) -> None:
@@ -71,12 +79,18 @@ class MemoryStore:
         if born:
             self._shard_if_large()
 
+    def some_entries(self) -> Iterable[Entry]:
+        return max(self._shards, key=len).items()
+
+    def unencoded(self, bin_id: BinId) -> Iterable[Entry]:
+        return ((key, self._shard(key)[key]) for key in self._keys.get(bin_id, ()))
+
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         keys = self._keys.pop(bin_id, {})
         yield from encode_chunks(self._take(keys), chunk_bytes_max)
 
     def install(self, bin_id: BinId, chunk: bytes) -> None:
-        entries = decode_chunk(chunk)
+        entries = [(one_nan(key), state) for key, state in decode_chunk(chunk)]
         for key, state in entries:
             self._shard(key)[key] = state
         self._keys.setdefault(bin_id, {}).update(dict.fromkeys(key for key, _ in entries))
@@ -102,7 +116,7 @@ class MemoryStore:
     def _put_back(self, states: dict[Any, Any], changed: Iterable[Any], gone: list[Any]) -> None:
         shards, mask = self._shards, len(self._shards) - 1
         for key in changed:
-            if key in states:
+            if key in states or (key := one_nan(key)) in states:
                 shards[hash(key) & mask][key] = states[key]
         for key in gone:
             if key not in states:

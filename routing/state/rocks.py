@@ -29,10 +29,11 @@ from rocksdict import WriteBatch
 from framework.errors import UnencodableRecord
 from framework.wire import codec
 from routing.bins import BinId, Bins
-from routing.state.database import Database, bin_of, prefix
+from routing.state.database import BIN_BYTES, Database, bin_of, prefix
 from routing.state.directory_lock import lock_directory, lock_fresh_directory
-from routing.state.errors import REMEDY, MemoryBudgetTooSmall, UnencodableState
+from routing.state.errors import MemoryBudgetTooSmall, UnencodableState, unencodable
 from routing.state.key_bytes import key_from_bytes, key_to_bytes
+from routing.state.nan_key import one_nan
 from routing.state.rocks_budget import MEMORY_BYTES, MEMORY_BYTES_MIN, Budget
 from routing.state.store import Entry, decode_chunk, encode_chunks
 
@@ -71,14 +72,15 @@ class RocksStore:
 
     def begin(self, keys: Iterable[Any]) -> dict[Any, Any]:
         bin_of_key = self._bins.of
-        self._db_keys = db_keys = {key: prefix(bin_of_key(key)) + key_to_bytes(key) for key in dict.fromkeys(keys)}
+        unique = dict.fromkeys(map(one_nan, keys))
+        self._db_keys = db_keys = {key: prefix(bin_of_key(key)) + key_to_bytes(key) for key in unique}
         self._found = dict(zip(db_keys, self._db.get(list(db_keys.values())), strict=True))
         decode = codec.decode_value
         return {key: decode(encoded) for key, encoded in self._found.items() if encoded is not None}
 
     def end(self, states: dict[Any, Any], *, born: list[Any], changed: Iterable[Any], gone: list[Any]) -> None:
         batch, counts = WriteBatch(raw_mode=True), dict[BinId, int]()
-        for key in dict.fromkeys([*changed, *gone]):
+        for key in dict.fromkeys(map(one_nan, [*changed, *gone])):
             db_key, before = self._db_keys[key], self._found[key]
             after = _encode(key, states[key]) if key in states else None
             if after == before:
@@ -95,6 +97,9 @@ class RocksStore:
             self._add(bin_id, change)
         self._db_keys, self._found = {}, {}
 
+    def unencoded(self, bin_id: BinId) -> Iterable[Entry]:
+        return ()
+
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         if self._counts.pop(bin_id, 0):
             yield from encode_chunks(self._take(bin_id), chunk_bytes_max)
@@ -109,6 +114,9 @@ class RocksStore:
 
     def bins(self) -> dict[BinId, int]:
         return dict(self._counts)
+
+    def some_entries(self) -> Iterable[Entry]:
+        return ((key_from_bytes(db_key[BIN_BYTES:]), codec.decode_value(value)) for db_key, value in self._db.items())
 
     def close(self) -> None:
         self._db.close()
@@ -182,5 +190,5 @@ def _encode(key: Any, state: Any) -> bytes:
         return codec.encode_value(state)
     except UnencodableRecord as error:
         raise UnencodableState(
-            f"the state of key {key!r}, a {type(state).__qualname__}, cannot be written to disk; {REMEDY}"
+            unencodable(f"the state of key {key!r}", state, error, verb="written to disk")
         ) from error

@@ -7,12 +7,13 @@ are `memory.MemoryStore` and `rocks.RocksStore`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Protocol
 
 from framework.errors import UnencodableRecord
 from framework.wire import codec
 from routing.bins import BinId, Bins
-from routing.state.errors import REMEDY, UnencodableState
+from routing.state.errors import UnencodableState, unencodable
 
 Entry = tuple[Any, Any]
 """A key and its state."""
@@ -36,6 +37,9 @@ class KeyedStore(Protocol):
     def end(self, states: dict[Any, Any], *, born: list[Any], changed: Iterable[Any], gone: list[Any]) -> None:
         """Keep the changes: keys that are new, keys whose state has changed, and keys that were removed."""
 
+    def unencoded(self, bin_id: BinId) -> Iterable[Entry]:
+        """What a bin holds that was not encoded yet."""
+
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         """Take a bin out, in chunks that are made lazily. From the first on, the bin counts as gone."""
 
@@ -45,9 +49,18 @@ class KeyedStore(Protocol):
     def bins(self) -> dict[BinId, int]:
         """The bins that hold anything, with their numbers of keys."""
 
+    def some_entries(self) -> Iterable[Entry]:
+        """A few entries, if there are any; to be looked at only."""
+
     def close(self) -> None:
         """Release everything. Idempotent."""
 
+
+SAMPLE_ENTRIES = 16
+"""How many entries tell about how large they are."""
+
+PUT_OFF = "what was put off until"
+"""What an entry of timers is, in an error: a time and an item."""
 
 StoreMaker = Callable[[Bins], KeyedStore]
 """Makes the store of one operator on one worker."""
@@ -75,6 +88,15 @@ def encode_chunks(entries: Iterable[Entry], chunk_bytes_max: int, *, what: str =
         yield from _halve(rows, chunk_bytes_max, what)
 
 
+def sampled_entry_bytes(entries: Iterable[Entry]) -> int:
+    """The mean size of the first few entries as they would be encoded; 0 if there are none, or they cannot be."""
+    rows = list(islice(entries, SAMPLE_ENTRIES))
+    try:
+        return len(codec.encode_rows(rows)) // len(rows) if rows else 0
+    except UnencodableRecord:
+        return 0
+
+
 def decode_chunk(chunk: bytes) -> list[Entry]:
     """The entries of a chunk."""
     return codec.decode_rows(chunk)
@@ -97,8 +119,6 @@ def _encode(rows: list[Entry], what: str) -> bytes:
         for key, state in rows:
             try:
                 codec.encode_rows([(key, state)])
-            except UnencodableRecord:
-                raise UnencodableState(
-                    f"{what} {key!r}, a {type(state).__qualname__}, cannot be encoded; {REMEDY}"
-                ) from error
+            except UnencodableRecord as reason:
+                raise UnencodableState(unencodable(f"{what} {key!r}", state, reason)) from error
         raise

@@ -6,11 +6,12 @@ timers through `Timers.set` (per key) or `Bin.put_off` (per bin).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
 from routing.bins import BinId
+from routing.state.nan_key import one_nan
 
 
 class PendingTimers:
@@ -79,20 +80,25 @@ class PendingTimers:
 
     def extract(self, bin_id: BinId) -> list[tuple[int, Any]]:
         """Take all items of a bin, in order of times: it moves elsewhere."""
-        items: list[tuple[int, Any]] = []
-        for time in sorted(self._times_of.pop(bin_id, ())):
+        items = list(self.of(bin_id))
+        for time in self._times_of.pop(bin_id, ()):
             bins = self._by_time[time]
-            items.extend((time, item) for item in bins.pop(bin_id))
+            del bins[bin_id]
             if not bins:
                 del self._by_time[time]
                 if time not in self._local:
                     self.emptied_times.add(time)
         return items
 
+    def of(self, bin_id: BinId) -> Iterator[tuple[int, Any]]:
+        """All items of a bin, in order of times."""
+        for time in sorted(self._times_of.get(bin_id, ())):
+            yield from [(time, item) for item in self._by_time[time][bin_id]]
+
     def install(self, bin_id: BinId, items: Iterable[tuple[int, Any]]) -> None:
         """Set what `extract` took elsewhere."""
         for time, item in items:
-            self.set(bin_id, time, item)
+            self.set(bin_id, time, one_nan(item) if self._once else item)
 
     def _enqueue(self, time: int) -> None:
         """Note a time that is about to get a timer."""

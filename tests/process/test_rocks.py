@@ -201,6 +201,31 @@ FILLS = """
             store.end({number: "x" * 10_000}, born=[number], changed=[number], gone=[])
     except StoreFull as error:
         print(error, flush=True)
+    store.close()
+"""
+
+FILLS_IN_A_JOB = """
+    import resource, sys
+    from operators import BinOptions, Input, execute_from_args
+    from routing.state.rocks_budget import MIB
+    from routing.state.rocks import RocksStore
+
+    def keep(key, value, state):
+        return "x" * 10_000, []
+
+    store = RocksStore.maker(sys.argv[1], 32 * MIB)
+
+    def main(worker):
+        pairs = Input()
+        with worker.dataflow() as scope:
+            pairs.stream(scope).stateful_state_machine(keep, initial="", bins=BinOptions(store=store))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (MIB // 4, MIB // 4))
+        for number in range(10_000):
+            pairs.send((number, None))
+            pairs.advance_to(number + 1)
+            worker.step()
+
+    execute_from_args(main, sys.argv[2:])
 """
 
 
@@ -291,6 +316,16 @@ def test_a_full_disk_is_told_by_name(tmp_path: Path):
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith(f"no room is left for the state in {tmp_path / 'state'} (IO error: ")
     assert "make room, or give the store another directory" in ended.out
+
+
+def test_a_job_on_a_full_disk_says_so_and_leaves_nothing(tmp_path: Path):
+    """Closing a database that has failed fails again, with another error."""
+    stores = tmp_path / "stores"
+    ended = Program.write(tmp_path, FILLS_IN_A_JOB).run(str(stores), "-n2")
+    assert ended.code == 1
+    assert "StoreFull: no room is left for the state in" in ended.err
+    assert ended.err.count("RocksDB cannot work") == 0
+    assert list(stores.glob("store-*")) == []
 
 
 def test_a_full_disk_behind_a_table_is_told_by_name(tmp_path: Path):

@@ -114,6 +114,12 @@ class Table:
         entries = self._meta[COUNT] * self._meta[WIDTH]
         return int(16 * slots + 9 * (entries + self._meta[ARENA_TOP]))
 
+    @property
+    def entry_bytes(self) -> int:
+        """The mean size of an entry, its key's bytes in the arena included; 0 if there is none."""
+        count = int(self._meta[COUNT])
+        return 8 * (count * int(self._meta[WIDTH]) + int(self._meta[ARENA_TOP])) // count if count else 0
+
     def view(self) -> TableView:
         """The arrays, as kernels take them. Valid until `grow`."""
         return TableView(

@@ -141,6 +141,11 @@ class TieredTable:
             yield from self._extract_from_disk(bin_id, bytes_max)
             yield from self.table.extract(bin_id, bytes_max)
 
+    @property
+    def entry_bytes(self) -> int:
+        """The mean size of an entry in memory."""
+        return self.table.entry_bytes
+
     def keys_per_bin(self) -> dict[BinId, int]:
         """The bins that have keys, with their numbers of keys."""
         found = self.table.keys_per_bin()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 from framework.membership.members import WorkerId
 from framework.wire import codec
 from routing.bins import BinId, Bins
+from routing.load import LoadMeter, Sampling
 from routing.migration.transfer import (
     MESSAGE_OVERHEAD_BYTES,
     Ack,
     Chunk,
     Prepare,
+    Reassembly,
     ShippedTimers,
     Shipper,
     StateMessage,
@@ -41,6 +44,15 @@ class Pieces:
     def bins(self) -> dict[BinId, int]:
         return {BinId(bin_id): len(pieces) for bin_id, pieces in self.pieces.items()}
 
+    def must_travel(self, operator: str) -> None:
+        pass
+
+    def obstacle(self, bin_id: BinId) -> str | None:
+        return None
+
+    def entry_bytes(self) -> int:
+        return 0
+
     def extract(self, bin_id: BinId, chunk_bytes_max: int) -> Iterator[bytes]:
         yield from self.pieces.pop(bin_id)
 
@@ -57,6 +69,15 @@ class Pieces:
         self.pieces.clear()
 
 
+def test_a_bin_takes_along_how_many_records_come_to_it():
+    load = LoadMeter([Sampling(lambda _: [BinId(3)], 1)], iter([0.0, 0.0, 2.0, 2.0, 2.0, 2.0]).__next__)
+    load.note(0, [0] * 10)
+    shipper = Shipper(ME, Pieces({3: []}), name="it", load=load)
+    shipper.ship(5, BinId(3), YOU)
+    assert next(shipper.due()) == (5, Prepare(YOU, ME, BinId(3), records_per_s=5.0))
+    assert load.records_per_s() == {}
+
+
 def test_prepare_chunks_and_what_was_put_off_in_this_order():
     shipper = Shipper(ME, Pieces({3: [b"one", b"two"], 4: []}, [(9, "later")]), name="it")
     shipper.ship(5, BinId(3), YOU)
@@ -71,6 +92,31 @@ def test_prepare_chunks_and_what_was_put_off_in_this_order():
         (5, ShippedTimers(YOU, ME, BinId(4), put_off)),
     ]
     assert shipper.shipping_at() is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 9, 10, 11, 20, 35])
+def test_a_chunk_of_one_large_entry_is_cut_and_put_together_again(size: int):
+    """Two bins, to two workers, one behind the other; and what was put off."""
+    payload, item = bytes(range(size)), "x" * size
+    shipper = Shipper(ME, Pieces({3: [payload, b"two"], 4: [payload]}, [(9, item)]), name="it", piece_bytes_max=10)
+    shipper.ship(5, BinId(3), YOU)
+    shipper.ship(5, BinId(4), WorkerId(8))
+    messages = [message for _, message in shipper.due()]
+    assert all(size_of(message) <= MESSAGE_OVERHEAD_BYTES + 10 for message in messages)
+    arriving = Reassembly()
+    arrived = [
+        (message.bin_id, type(message), whole)
+        for message in messages
+        if not isinstance(message, Prepare) and (whole := arriving.add(message)) is not None
+    ]
+    put_off = codec.encode_rows([(9, item)])
+    assert arrived == [
+        (3, Chunk, payload),
+        (3, Chunk, b"two"),
+        (3, ShippedTimers, put_off),
+        (4, Chunk, payload),
+        (4, ShippedTimers, put_off),
+    ]
 
 
 @pytest.mark.parametrize("limit", [1, 200, 1000])
@@ -189,14 +235,18 @@ def of_bins(state: Any, put_off: Any = None) -> BinState:
     ("make", "culprit"),
     [
         (of_keys, "the state of key 'k', a object, cannot be encoded"),
-        (lambda: of_bins({"a": 1, "k": {2: object()}}), "the state of key 'k', a dict, cannot be encoded"),
+        (lambda: of_bins({"a": 1, "k": {2: object()}}), "the state of key 'k', a dict, cannot be encoded: a object"),
         (lambda: of_bins(object()), "its state, a object, cannot be encoded"),
         (lambda: of_bins(0, put_off=object()), "what was put off until 4, a object, cannot be encoded"),
     ],
 )
 @pytest.mark.parametrize("chunk_bytes_max", [1, 10_000])
 def test_what_cannot_be_encoded_is_named(make: Callable[[], BinState], culprit: str, chunk_bytes_max: int):
-    shipper = Shipper(ME, make(), name="counts", chunk_bytes_max=chunk_bytes_max)
+    bin_state = make()
+    before = bin_state.bins()
+    assert re.match(f"{culprit}{REMEDY}", bin_state.obstacle(BinId(0)) or "")
+    assert bin_state.bins() == before
+    shipper = Shipper(ME, bin_state, name="counts", chunk_bytes_max=chunk_bytes_max)
     shipper.ship(0, BinId(0), YOU)
     with pytest.raises(UnencodableState, match=f"^operator 'counts' cannot ship bin 0 to worker 7: {culprit}{REMEDY}"):
         list(shipper.due())

@@ -55,3 +55,13 @@ def test_a_bin_that_comes_and_goes_leaves_nothing_behind():
     assert timers.first() == 1000
     assert timers.pop_due(1000) == [(BIN, ["late"])]
     assert timers.first() is None
+
+
+def test_an_entry_of_a_dictionary_has_a_size_and_that_of_any_other_state_none():
+    state = PerBinState(dict, PendingTimers())
+    assert state.entry_bytes() == 0
+    state.bin_at(BIN, 5).state.update(dict.fromkeys(range(50), "x" * 100))
+    assert 100 < state.entry_bytes() < 115
+    other = PerBinState(list, PendingTimers())
+    other.bin_at(BIN, 5).state.extend(["x" * 100] * 50)
+    assert other.entry_bytes() == 0

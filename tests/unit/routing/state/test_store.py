@@ -9,11 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from copy import copy
-from enum import StrEnum
+from decimal import Decimal
+from enum import Enum, StrEnum
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
+from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -29,16 +32,23 @@ from routing.state.errors import (
     UnencodableState,
 )
 from routing.state.key_bytes import key_from_bytes, key_to_bytes
+from routing.state.keyed import KeyedState
 from routing.state.memory import GATHER_MAX, MemoryStore
 from routing.state.rocks import RocksStore
 from routing.state.rocks_budget import MEMORY_BYTES_MIN, MIB
-from routing.state.store import KeyedStore, decode_chunk
+from routing.state.store import SAMPLE_ENTRIES, KeyedStore, decode_chunk, sampled_entry_bytes
+from routing.state.timers import PendingTimers
 
 BINS = Bins(4)
 
 
 class Drink(StrEnum):
     TEA = "tea"
+
+
+class Side(Enum):
+    BUY = 1
+    SELL = 2
 
 
 class Point(NamedTuple):
@@ -96,7 +106,9 @@ def contents(store: KeyedStore, keys: list[Any]) -> dict[Any, Any]:
 
 KEYS = st.one_of(
     st.sampled_from(["", "tea", "\ud800", b"tea", 0, 1, -1, True, 1.0, 1.5, 2**70, 1e300, None, Drink.TEA]),
-    st.sampled_from([("tea", 1), ("tea", True), (), (None, (1.0, b"")), Point(1, 2), (1, 2)]),
+    st.sampled_from([("tea", 1), ("tea", True), (), (None, (1.0, b"")), Point(1, 2), (1, 2), (Decimal("1.0"), 2)]),
+    st.sampled_from([Decimal("1.50"), Decimal("0.1"), Decimal("0.10"), np.int8(1), np.float32(1.5), np.str_("tea")]),
+    st.sampled_from([UUID(int=1), UUID(int=2), Side.BUY, Side.SELL]),
 )
 STATES = st.one_of(
     st.none(), st.integers(), st.text(max_size=5), st.lists(st.integers(), max_size=3), st.tuples(st.floats(0, 1))
@@ -136,7 +148,7 @@ def test_whatever_is_done_stores_of_both_kinds_hold_the_same(operations: list[An
 
 @given(KEYS, KEYS)
 def test_keys_have_equal_bytes_if_and_only_if_they_are_equal(one: Any, other: Any):
-    assert (key_to_bytes(one) == key_to_bytes(other)) == (one == other)
+    assert (key_to_bytes(one) == key_to_bytes(other)) == (hash(one) == hash(other) and one == other)
     assert key_from_bytes(key_to_bytes(one)) == one
 
 
@@ -311,3 +323,21 @@ def test_a_store_of_many_keys_holds_what_a_dictionary_would(batch: int, monkeypa
     ]
     assert sorted(left) == sorted(expected.items())
     assert not any(store._shards)
+
+
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+def test_an_entry_is_about_as_large_as_those_that_are_looked_at(kind: str, rocks: Callable[[], RocksStore]):
+    store = MemoryStore(BINS) if kind == "memory" else rocks()
+    state = KeyedState(store, PendingTimers())
+    assert state.entry_bytes() == 0
+    put(store, {f"key {number:3}": "x" * 100 for number in range(100)})
+    assert 107 < state.entry_bytes() < 120
+    shipped = sum(len(chunk) for bin_id in list(store.bins()) for chunk in store.extract(bin_id, 10_000))
+    assert shipped / 100 == pytest.approx(111, abs=5)
+
+
+def test_only_a_few_entries_are_looked_at_and_what_cannot_travel_has_no_size():
+    looked_at = iter([("key", 1)] * 1000)
+    assert sampled_entry_bytes(looked_at) > 0
+    assert len(list(looked_at)) == 1000 - SAMPLE_ENTRIES
+    assert sampled_entry_bytes([("key", object())]) == 0

@@ -80,6 +80,14 @@ def taken(table: TieredTable, bin_id: BinId, bytes_max: int = 1000) -> dict[int,
     return found
 
 
+def test_an_entry_is_as_large_as_its_words_and_its_key_in_the_arena(make: Make, tmp_path: Path):
+    table = make(FixedBudget(MIB), RocksStore.maker(tmp_path, MEMORY_BYTES_MIN))
+    assert table.entry_bytes == 0
+    install(table, range(1000))
+    assert table.entry_bytes == table.table.entry_bytes
+    assert 8 * (1 + table.state_words) <= table.entry_bytes <= 8 * (4 + table.state_words)
+
+
 def test_a_table_stays_within_its_share_however_many_keys_there_are(make: Make, tmp_path: Path):
     """But for a batch, and for what a small table grows by."""
     table = make(FixedBudget(MIB), RocksStore.maker(tmp_path, MEMORY_BYTES_MIN))
