@@ -20,6 +20,8 @@ from routing.commands import (
     Refused,
     Retire,
     Retirement,
+    Weigh,
+    Weighing,
 )
 from routing.router_operator import ControlReport, Restored
 from routing.routing_table import Installation, Ship
@@ -43,5 +45,7 @@ __all__ = [
     "Retire",
     "Retirement",
     "Ship",
+    "Weigh",
+    "Weighing",
     "WorkerId",
 ]

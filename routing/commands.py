@@ -41,17 +41,19 @@ SHOWN_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """The owner of every bin, bin 0 first."""
+    """The owner of every bin, bin 0 first: of the operators of a group, or of all that listen."""
 
     owners: tuple[WorkerId, ...]
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One bin and its new owner."""
+    """One bin and its new owner: of the operators of a group, or of all that listen."""
 
     bin_id: BinId
     worker: WorkerId
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,18 @@ class Retire:
 
 
 @dataclass(frozen=True, slots=True)
+class Weigh:
+    """Let every worker tell `worker` what is in its bins, and how many records come to them. Alone at its time, too."""
+
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
 class Noop:
     """Nothing: what a sender contributes to a set when it has nothing to move."""
 
 
-Instruction = Map | Move | Bootstrap | Retire | Noop
+Instruction = Map | Move | Bootstrap | Retire | Weigh | Noop
 """What a message on a control stream says."""
 
 
@@ -116,6 +125,15 @@ class Retirement:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighing:
+    """At `time`, every worker tells `worker` what its bins weigh."""
+
+    time: int
+    sequence: int
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """Messages that had no effect, and why. The sequence is None if the message did not have one."""
 
@@ -124,7 +142,7 @@ class Refused:
     reason: str
 
 
-CompiledCommand = Configuration | Handover | Retirement | Refused
+CompiledCommand = Configuration | Handover | Retirement | Weighing | Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +170,13 @@ for _kind in (
     Move,
     Bootstrap,
     Retire,
+    Weigh,
     Noop,
     Control,
     Configuration,
     Handover,
     Retirement,
+    Weighing,
     Refused,
     Malformed,
     CompilerState,
@@ -170,6 +190,8 @@ class Compiler:
 
     eligible: set[WorkerId]
     """The workers that may own bins."""
+    group: str | None = None
+    """The group of operators that it decides for: what names another is no concern of theirs."""
     sequence: int = -1
     """The newest that was accepted."""
     through: int = -1
@@ -232,8 +254,10 @@ class Compiler:
                 case [Control(instruction=Retire(worker))]:
                     self.eligible.discard(worker)
                     outcomes[sequence] = Retirement(time, sequence, worker)
+                case [Control(instruction=Weigh(worker))]:
+                    outcomes[sequence] = Weighing(time, sequence, worker)
                 case _:
-                    accepted[sequence] = dict(_assignments(group))
+                    accepted[sequence] = dict(_assignments(self._own(group)))
         for sequence, moves in _net(accepted, table).items():
             outcomes[sequence] = Configuration(time, sequence, moves)
         strangers = sorted(message.reason for message in messages if message.sequence is None)
@@ -296,7 +320,7 @@ class Compiler:
                 f"sequence {sequence} should have {counts[0]} message(s), but {len(controls)} came at time {time}, "
                 f"which has passed; send the whole set again at one time, with a newer sequence"
             )
-        for kind in (Bootstrap, Retire):
+        for kind in (Bootstrap, Retire, Weigh):
             if at_time > 1 and any(isinstance(control.instruction, kind) for control in controls):
                 return (
                     f"a {kind.__name__} must be the only message at its time, but {at_time} came at time {time}; "
@@ -308,10 +332,19 @@ class Compiler:
         self, group: Iterable[Control | Malformed], table: Sequence[WorkerId], members: Collection[WorkerId]
     ) -> str | None:
         """What is wrong with the instructions of a set, if anything: the same fault for every order of arrival."""
-        controls = [message for message in group if isinstance(message, Control)]
+        controls = self._own(group)
         found = [_fault_of(control, table, self.eligible, members) for control in controls]
         faults = {fault for fault in found if fault is not None}
         return min(faults) if faults else _contradiction(controls)
+
+    def _own(self, group: Iterable[Control | Malformed]) -> list[Control]:
+        """The messages of a set that concern this group of operators."""
+        controls = [message for message in group if isinstance(message, Control)]
+        return [
+            control
+            for control in controls
+            if not isinstance(control.instruction, Map | Move) or control.instruction.group in (None, self.group)
+        ]
 
     def _accept(self, sequence: int) -> None:
         self.sequence = sequence
@@ -333,10 +366,9 @@ def _by_sequence(messages: Iterable[Control | Malformed]) -> dict[int, list[Cont
     return groups
 
 
-def _assignments(group: Iterable[Control | Malformed]) -> Iterator[tuple[BinId, WorkerId]]:
+def _assignments(controls: Iterable[Control]) -> Iterator[tuple[BinId, WorkerId]]:
     """Every bin that the set names, with its owner; a bin may come up more than once."""
-    for control in group:
-        assert isinstance(control, Control)
+    for control in controls:
         match control.instruction:
             case Map(owners):
                 yield from ((BinId(index), owner) for index, owner in enumerate(owners))
@@ -388,6 +420,8 @@ def _fault_of(
             if len(eligible) == 1 and worker in eligible:
                 return f"worker {worker} cannot retire, it is the last that may own bins"
             return _strangers("a Retire names", {worker}, eligible)
+        case Weigh(worker):
+            return _strangers("a Weigh names", {worker}, eligible)
         case Noop():
             return None
 
@@ -433,7 +467,7 @@ def _examine(record: Any) -> Control | Malformed:
             numbers = (bin_id, worker)
         case Bootstrap(server, joiner):
             numbers = (server, joiner)
-        case Retire(worker):
+        case Retire(worker) | Weigh(worker):
             numbers = (worker,)
         case Noop():
             numbers = ()
@@ -444,6 +478,12 @@ def _examine(record: Any) -> Control | Malformed:
         return Malformed(
             record.sequence,
             f"a Control has the count {_show(record.count)}; say how many messages its set has, at least 1",
+        )
+    if isinstance(instruction, Map | Move) and not isinstance(instruction.group, str | None):
+        return Malformed(
+            record.sequence,
+            f"a {type(instruction).__name__} names {_show(instruction.group)} as its group; name one by its string, or "
+            "None for all that listen",
         )
     for number in numbers:
         if not _is_int(number):
@@ -456,7 +496,8 @@ def _examine(record: Any) -> Control | Malformed:
 
 
 _REMEDY = (
-    "send Control(sequence, count, instruction) with a Map(owners), Move(bin_id, worker), Bootstrap, Retire or Noop"
+    "send Control(sequence, count, instruction) with a Map(owners), a Move(bin_id, worker), a Bootstrap, Retire, Weigh "
+    "or Noop"
 )
 
 

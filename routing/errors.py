@@ -23,3 +23,7 @@ class PlanInvalid(UserError):
 
 class NeverBootstrapped(UserError):
     """A worker joined and was never told who owns what."""
+
+
+class GoalRefused(UserError):
+    """Bins were asked to go where they cannot."""

@@ -35,6 +35,9 @@ class BinOptions:
     """The size of the chunks that states travel in, unless one entry alone exceeds it."""
     in_flight_bytes_max: int = IN_FLIGHT_BYTES_MAX
     """The state that a worker may have in flight to others, unless one chunk alone exceeds it."""
+    group: str = ""
+    """The operators of a group have as many bins, and each bin of all of them has one owner. By default those that have
+    the same number of bins are one."""
 
     def __post_init__(self) -> None:
         Bins(self.bins)
@@ -42,6 +45,8 @@ class BinOptions:
             size = getattr(self, name)
             if type(size) is not int or size < 1:
                 raise BinOptionsInvalid(f"{name}={size!r} cannot be: name a number of bytes, at least 1")
+        if not self.group:
+            object.__setattr__(self, "group", f"bins{self.bins}")
         if not callable(self.store):
             raise BinOptionsInvalid(
                 f"store={self.store!r} makes no store; name `MemoryStore`, what `RocksStore.maker()` returns, or a "

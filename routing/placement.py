@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from operator import attrgetter
 from typing import Any, Protocol
 
@@ -30,9 +31,10 @@ from framework.dataflow.pact import Direct, Fixed, Pact, Pipeline
 from framework.dataflow.scope import Outlet
 from framework.dataflow.worker_context import WorkerContext
 from framework.errors import GraphError
-from routing.bins import Bins
+from routing.bins import BinId, Bins
 from routing.commands import Compiler
 from routing.hashing import stable_hash
+from routing.load import LoadMeter, Sampling
 from routing.migration.transfer import Shipper
 from routing.options import BinOptions
 from routing.registry import BinnedOperator, enlist
@@ -41,6 +43,10 @@ from routing.routing_table import RoutingTable
 from routing.state_operator import StateLogic, StateOperator
 
 Key = Callable[[Any], Any]
+
+SAMPLED_EVERY = 1024
+"""Of this many records of rows, `SAMPLED_ROWS` are hashed to tell the load of bins: a hundredth of their work."""
+SAMPLED_ROWS = 8
 
 _TARGET = attrgetter("target")
 """Where F and S send what is for one worker."""
@@ -52,6 +58,9 @@ class Keying(Protocol):
     @property
     def combine(self) -> Combine | None:
         """What pre-aggregates them before they are sent, if anything does."""
+
+    def sampling(self, bins: Bins) -> Sampling:
+        """How to tell the bins of some of them."""
 
     def by_bin(self, table: RoutingTable, bins: Bins) -> Pact:
         """To the owner of a record's bin at its time."""
@@ -67,6 +76,16 @@ class RowKey:
     key: Key
 
     combine = None
+
+    def sampling(self, bins: Bins) -> Sampling:
+        bin_of, turns = _bin_of(bins, self.key), count()
+
+        def sample(rows: Any) -> list[BinId]:
+            """A few of them, spread out; not always the same ones, since data may have a period."""
+            apart = max(1, len(rows) // SAMPLED_ROWS)
+            return [BinId(bin_of(record)) for record in rows[next(turns) % apart :: apart]]
+
+        return Sampling(sample, SAMPLED_EVERY)
 
     def by_bin(self, table: RoutingTable, bins: Bins) -> Pact:
         return ByBin(table, bins, self.key)
@@ -89,12 +108,16 @@ class OnBins:
         scope, bins = streams[0][0].scope, Bins(self.options.bins)
         worker = scope.worker
         self._check(worker, name)
-        cores = self._cores(worker, logic, name)
+        logic.bin_state.must_travel(name)
+        load = LoadMeter([keying.sampling(bins) for _, keying in streams], worker.events.clock)
+        cores = self._cores(worker, logic, load, name)
         f = _RouterPorts.build(scope.operator(f"{name}: route"), [outlet for outlet, _ in streams], self.control)
         s = _StatePorts.build(scope.operator(name), f, [keying.by_bin(cores.table, bins) for _, keying in streams])
         f.builder.attach(f.inputs.feedback, s.results, Pipeline())
         f.builder.attach(f.inputs.acks, s.acks, Direct(_TARGET))
-        state_operator = StateOperator(s.builder.operator, logic, s.data_in, s.state_in, s.results_out, s.acks_out)
+        state_operator = StateOperator(
+            s.builder.operator, logic, s.data_in, s.state_in, s.results_out, s.acks_out, load
+        )
         router_operator = RouterOperator(
             f.builder.operator,
             cores,
@@ -103,27 +126,29 @@ class OnBins:
             combine=[keying.combine for _, keying in streams],
             members=lambda: worker.members,
             after_shipping=state_operator.release,
+            weigh=state_operator.weigh,
             report=self.options.report,
         )
         f.builder.build(lambda _: router_operator.activate)
         s.builder.build(lambda _: state_operator.activate)
         objection = partial(router_operator.objection, commanded=self.implied)
         f.builder.operator.on_shut_down.append(worker.object_to_leaving(objection))
-        binned = BinnedOperator(name, bins, self.implied, cores, router_operator, state_operator)
+        binned = BinnedOperator(name, self.options.group, bins, self.implied, cores, router_operator, state_operator)
         enlist(worker, s.builder.operator, binned)
         return s.results
 
-    def _cores(self, worker: WorkerContext, logic: StateLogic, name: str) -> RouterCores:
+    def _cores(self, worker: WorkerContext, logic: StateLogic, load: LoadMeter, name: str) -> RouterCores:
         """What F decides with: a worker that joins knows neither owners nor commands until it is told."""
         options, founders = self.options, worker.founders
         known = founders if worker.id in founders else ()
         return RouterCores(
             RoutingTable(worker.id, Bins(options.bins).initial_owners(known) if known else []),
-            Compiler(set(known)),
+            Compiler(set(known), options.group),
             Shipper(
                 worker.id,
                 logic.bin_state,
                 name=name,
+                load=load,
                 chunk_bytes_max=options.chunk_bytes_max,
                 in_flight_bytes_max=options.in_flight_bytes_max,
             ),

@@ -6,13 +6,16 @@ synchronized.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from framework.dataflow.operator import BuiltOperator
 from framework.dataflow.worker_context import WorkerContext
+from framework.errors import GraphError
 from framework.membership.members import WorkerId
 from routing.bins import BinId, Bins
+from routing.load import BinWeight, WeighedBins
 from routing.router_operator import RouterCores, RouterOperator
 from routing.routing_table import RoutingTable
 from routing.state_operator import StateOperator
@@ -23,6 +26,8 @@ class BinnedOperator:
     """An operator on bins, on one worker: its F and S, and what is asked of them."""
 
     name: str
+    group: str
+    """Those with which it shares its owners of bins."""
     bins: Bins
     implied: bool
     """Whether it listens to its job's own control stream because it was given no other."""
@@ -43,6 +48,33 @@ class BinnedOperator:
     def keys_per_bin(self) -> dict[BinId, int]:
         """The bins that hold anything on this worker, with their numbers of keys."""
         return self._state_operator.keys_per_bin()
+
+    def weighed(self) -> WeighedBins | None:
+        """What all workers last told this one of the bins."""
+        return self._router_operator.weighed()
+
+    def heard(self) -> int:
+        """The least epoch at which another worker may still tell this one something."""
+        return self._router_operator.heard()
+
+    def weigh(self) -> dict[BinId, BinWeight]:
+        """What the bins on this worker weigh."""
+        return self._state_operator.weigh()
+
+    def on_progress(self, callback: Callable[[], None]) -> None:
+        """Call `callback` whenever commands may have been decided on, or carried out."""
+        self._router_operator.on_progress.append(callback)
+
+    def obstacles(self, bin_ids: Iterable[BinId]) -> list[str]:
+        """Why some of these bins, if they are on this worker, could not move now.
+
+        It costs what encoding them does: ask for a few at a time.
+        """
+        return [
+            f"bin {bin_id} of operator {self.name!r} cannot leave worker {self.table.worker}: {obstacle}"
+            for bin_id in bin_ids
+            if (obstacle := self._state_operator.obstacle(bin_id)) is not None
+        ]
 
     def shipped_bytes(self) -> int:
         """How much state has left this worker so far."""
@@ -79,8 +111,22 @@ def commanded_on(worker: WorkerContext) -> list[BinnedOperator]:
     return [operator for operator in listed if operator.implied] or listed
 
 
+def groups_on(worker: WorkerContext) -> dict[str, list[BinnedOperator]]:
+    """The operators that move by the job's own commands, by their groups."""
+    groups: dict[str, list[BinnedOperator]] = {}
+    for operator in commanded_on(worker):
+        groups.setdefault(operator.group, []).append(operator)
+    return groups
+
+
 def enlist(worker: WorkerContext, operator: BuiltOperator, binned: BinnedOperator) -> None:
     """List an operator on bins until `operator`, which holds them, is shut down."""
     listed = _listed.setdefault(worker, [])
+    for other in listed:
+        if other.group == binned.group and other.bins != binned.bins:
+            raise GraphError(
+                f"operators {other.name!r} and {binned.name!r} are both of group {binned.group!r} and differ in bins: "
+                f"{other.bins.count} and {binned.bins.count}; give them the same number, or groups of their own"
+            )
     listed.append(binned)
     operator.on_shut_down.append(lambda: listed.remove(binned))

@@ -14,7 +14,7 @@ the handover, whose capability covers it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +22,11 @@ from framework.dataflow.capability import Capability, InputCapability
 from framework.dataflow.handle import InputHandle, OutputHandle, Pusher
 from framework.dataflow.operator import BuiltOperator
 from framework.dataflow.pact import Channel, deliver
+from framework.error_context import attach_record
 from framework.membership.members import Members, WorkerId
 from framework.progress.order import EPOCH_MAX, Time
 from framework.wire import codec
-from routing.bins import Bins
+from routing.bins import BinId, Bins
 from routing.commands import (
     Bootstrap,
     Compiler,
@@ -35,9 +36,12 @@ from routing.commands import (
     Handover,
     Refused,
     Retirement,
+    Weigh,
+    Weighing,
 )
 from routing.errors import NeverBootstrapped
 from routing.hashing import stable_hash
+from routing.load import BinWeight, Weighed, WeighedBins, add_up
 from routing.migration.transfer import Shipper
 from routing.routing_table import Installation, RoutingState, RoutingTable
 
@@ -52,7 +56,7 @@ class Restored:
 Combine = Callable[[Any], Any]
 """From a container of records to one that is sent instead where there are several owners: pre-aggregated, say."""
 
-ControlReport = Configuration | Handover | Retirement | Refused | Installation | Restored
+ControlReport = Configuration | Handover | Retirement | Weighing | Refused | Installation | Restored
 """What became of control commands: accepted, refused, installed."""
 
 
@@ -90,13 +94,18 @@ class ByBin:
                 return
             owners = table.owners_at(time)
             parts: dict[WorkerId, list[Any]] = {}
-            for record in rows:
-                owner = owners[stable_hash(key(record)) >> shift]
-                part = parts.get(owner)
-                if part is None:
-                    parts[owner] = [record]
-                else:
-                    part.append(record)
+            record: Any = None
+            try:
+                for record in rows:
+                    owner = owners[stable_hash(key(record)) >> shift]
+                    part = parts.get(owner)
+                    if part is None:
+                        parts[owner] = [record]
+                    else:
+                        part.append(record)
+            except Exception as error:
+                attach_record(error, record)
+                raise channel.failure(time) from error
             for worker, part in parts.items():
                 deliver(channel, worker, time, part)
 
@@ -145,6 +154,7 @@ class RouterOperator:
         combine: Sequence[Combine | None],
         members: Callable[[], Members],
         after_shipping: Callable[[], None],
+        weigh: Callable[[], Mapping[BinId, BinWeight]],
         report: Callable[[ControlReport], None],
     ) -> None:
         self._operator = operator
@@ -156,13 +166,19 @@ class RouterOperator:
         self._combine = combine
         self._members = members
         self._after_shipping = after_shipping
+        self._weigh = weigh
         self._report = report
         self._state_port = len(outputs.data)
         self._handover_port = self._state_port + 1
         self._commanded: dict[int, Capability] = {}
         """Per time with commands that are not yet decided on, or a configuration not yet installed and shipped."""
-        self._bootstraps: dict[int, Capability] = {}
-        """The right to hand over, per time with a `Bootstrap` that is not yet decided on."""
+        self._handovers: dict[int, Capability] = {}
+        """The right to tell the F of another worker, per time with a `Bootstrap` or `Weigh` not yet decided on."""
+        self._told: dict[int, list[Weighed]] = {}
+        """What other workers tell of bins, by time, until all have."""
+        self._weighed: WeighedBins | None = None
+        self.on_progress: list[Callable[[], None]] = []
+        """Called whenever this operator has done what there was to do: commands may have been decided on."""
         self._undecided: list[int] = []
         self._installed: list[int] = []
         self._retired_at: int | None = None
@@ -177,7 +193,7 @@ class RouterOperator:
             for ack in acks:
                 self._shipper.acknowledged(ack.size)
         self._receive_commands()
-        self._restore()
+        self._take_told()
         if self._table.ready:
             self._decide()
         self._forward()
@@ -185,6 +201,8 @@ class RouterOperator:
             self._check_bootstrap()
         self._install()
         self._ship()
+        for callback in self.on_progress:
+            callback()
 
     def _receive_commands(self) -> None:
         for capability, commands in self._inputs.control:
@@ -199,15 +217,18 @@ class RouterOperator:
         if time not in self._commanded:
             self._commanded[time] = capability.delayed(time, self._state_port)
             self._undecided.append(time)
-        if time not in self._bootstraps and any(map(_is_bootstrap, commands)):
-            self._bootstraps[time] = capability.delayed(time, self._handover_port)
+        if time not in self._handovers and any(map(_is_answered, commands)):
+            self._handovers[time] = capability.delayed(time, self._handover_port)
 
-    def _restore(self) -> None:
-        """Take over routing state and commands from the server of this worker's bootstrap."""
+    def _take_told(self) -> None:
+        """Take what other workers tell this one's F: a joiner's routing state and commands, and what bins weigh."""
         for capability, messages in self._inputs.handover:
             at = capability.time
             assert isinstance(at, int), at
             for message in messages:
+                if isinstance(message, Weighed):
+                    self._told.setdefault(at, []).append(message)
+                    continue
                 if not self._table.restore(message.routing):
                     continue
                 self._compiler.restore(message.commands)
@@ -235,9 +256,11 @@ class RouterOperator:
                     self._retired_at = time
                 elif isinstance(decision, Handover) and decision.server == self._table.worker:
                     state = HandedOver(decision.joiner, self._table.state(), self._compiler.state())
-                    self._outputs.handover.session(self._bootstraps[time]).give(state)
-            if configured and time in self._bootstraps:
-                self._bootstraps.pop(time).drop()
+                    self._outputs.handover.session(self._handovers[time]).give(state)
+                elif isinstance(decision, Weighing):
+                    self._outputs.handover.session(self._handovers[time]).give(self._weighed_here(decision.worker))
+            if configured and time in self._handovers:
+                self._handovers.pop(time).drop()
             elif not configured:
                 self._drop(time)
 
@@ -253,8 +276,35 @@ class RouterOperator:
 
     def complete(self) -> int:
         """The least epoch that results may still come out at, on any worker."""
-        return min(
-            (time for time in self._inputs.feedback.frontier.frontier() if isinstance(time, int)), default=EPOCH_MAX
+        return _least(self._inputs.feedback)
+
+    def heard(self) -> int:
+        """The least epoch at which another worker's F may still tell this one something."""
+        return _least(self._inputs.handover)
+
+    def weighed(self) -> WeighedBins | None:
+        """What was last told of the bins, by all workers; None if they have not been weighed for this one."""
+        frontier = self._inputs.handover.frontier
+        told = [time for time in self._told if not frontier.less_equal(time)]
+        if told:
+            last = max(told)
+            weights = [
+                {bin_id: BinWeight(keys, size, rate) for bin_id, keys, size, rate in weighed.weights}
+                for weighed in self._told[last]
+            ]
+            self._weighed = WeighedBins(last, add_up(weights))
+            for time in told:
+                del self._told[time]
+        return self._weighed
+
+    def _weighed_here(self, target: WorkerId) -> Weighed:
+        weights = self._weigh()
+        return Weighed(
+            target,
+            self._table.worker,
+            tuple(
+                (bin_id, weight.keys, weight.state_bytes, weight.records_per_s) for bin_id, weight in weights.items()
+            ),
         )
 
     def objection(self, *, commanded: bool) -> str | None:
@@ -279,8 +329,8 @@ class RouterOperator:
 
     def _drop(self, time: int) -> None:
         self._commanded.pop(time).drop()
-        if time in self._bootstraps:
-            self._bootstraps.pop(time).drop()
+        if time in self._handovers:
+            self._handovers.pop(time).drop()
 
     def _forward(self) -> None:
         """Send records, unless a command at their time can still arrive, or this worker knows no owners yet."""
@@ -332,15 +382,20 @@ class RouterOperator:
                     self._commanded.pop(time).drop()
 
     def _give_up(self) -> None:
-        for capability in (*self._commanded.values(), *self._bootstraps.values()):
+        for capability in (*self._commanded.values(), *self._handovers.values()):
             capability.drop()
         for early in self._early:
             for capability, _ in early.values():
                 capability.drop()
             early.clear()
         self._commanded.clear()
-        self._bootstraps.clear()
+        self._handovers.clear()
 
 
-def _is_bootstrap(command: Any) -> bool:
-    return isinstance(command, Control) and isinstance(command.instruction, Bootstrap)
+def _least(input: InputHandle) -> int:
+    return min((time for time in input.frontier.frontier() if isinstance(time, int)), default=EPOCH_MAX)
+
+
+def _is_answered(command: Any) -> bool:
+    """Whether it has one F tell another."""
+    return isinstance(command, Control) and isinstance(command.instruction, Bootstrap | Weigh)

@@ -17,7 +17,8 @@ from framework.dataflow.operator import BuiltOperator
 from framework.wire import codec
 from framework.wire.container import Container
 from routing.bins import BinId
-from routing.migration.transfer import Chunk, ShippedTimers, StateMessage, acknowledge, size_of
+from routing.load import BinWeight, LoadMeter, weigh
+from routing.migration.transfer import Chunk, Prepare, Reassembly, StateMessage, acknowledge, size_of
 from routing.state.backend import BinState
 from routing.state.timers import PendingTimers
 
@@ -51,6 +52,7 @@ class StateOperator:
         state: InputHandle | None,
         output: OutputHandle,
         acks: OutputHandle | None,
+        load: LoadMeter | None = None,
     ) -> None:
         self._operator = operator
         self._logic = logic
@@ -58,9 +60,11 @@ class StateOperator:
         self._state = state
         self._output = output
         self._acks = acks
+        self._load = load
         self._early: dict[int, tuple[Capability, list[tuple[int, Container]]]] = {}
         self._early_times: list[int] = []
         self._held: dict[int, Capability] = {}
+        self._arriving = Reassembly()
         self.received_bytes = 0
         """How much state has come from other workers so far."""
         operator.on_shut_down.append(self._give_up)
@@ -70,9 +74,19 @@ class StateOperator:
         """Where it is in the worker's dataflows."""
         return self._operator.path
 
+    def weigh(self) -> dict[BinId, BinWeight]:
+        """What the bins on this worker weigh."""
+        bin_state = self._logic.bin_state
+        loads = self._load.records_per_s() if self._load is not None else {}
+        return weigh(bin_state.bins(), bin_state.entry_bytes(), loads)
+
     def keys_per_bin(self) -> dict[BinId, int]:
         """The bins that hold anything on this worker, with their numbers of keys."""
         return self._logic.bin_state.bins()
+
+    def obstacle(self, bin_id: BinId) -> str | None:
+        """Why a bin could not move now, if so."""
+        return self._logic.bin_state.obstacle(bin_id)
 
     def activate(self) -> None:
         """Do what there is to do."""
@@ -99,12 +113,18 @@ class StateOperator:
             self._acks.session(capability).give_container(acknowledge(messages))
 
     def _install(self, message: StateMessage, capability: InputCapability) -> None:
-        match message:
-            case Chunk(bin_id=bin_id, payload=payload):
-                self._logic.bin_state.install(bin_id, payload)
-            case ShippedTimers(bin_id=bin_id, payload=payload):
-                self._logic.bin_state.install_timers(bin_id, codec.decode_rows(payload))
-                self._hold_new(capability)
+        if isinstance(message, Prepare):
+            if self._load is not None:
+                self._load.give(message.bin_id, message.records_per_s)
+            return
+        payload = self._arriving.add(message)
+        if payload is None:
+            return
+        if isinstance(message, Chunk):
+            self._logic.bin_state.install(message.bin_id, payload)
+        else:
+            self._logic.bin_state.install_timers(message.bin_id, codec.decode_rows(payload))
+            self._hold_new(capability)
 
     def _receive(self) -> None:
         for port, handle in enumerate(self._data):
@@ -112,8 +132,7 @@ class StateOperator:
                 time = capability.time
                 assert isinstance(time, int), time
                 if time not in self._early and self._may_apply(time):
-                    self._output.session(capability).give_container(self._logic.apply(port, time, rows))
-                    self._hold_new(capability)
+                    self._apply(capability, port, time, rows)
                     continue
                 if time not in self._early:
                     self._early[time] = capability.retain(), []
@@ -139,8 +158,13 @@ class StateOperator:
         capability, arrived = self._early.pop(time)
         with capability:
             for port, rows in arrived:
-                self._output.session(capability).give_container(self._logic.apply(port, time, rows))
-                self._hold_new(capability)
+                self._apply(capability, port, time, rows)
+
+    def _apply(self, capability: Capability | InputCapability, port: int, time: int, rows: Container) -> None:
+        self._output.session(capability).give_container(self._logic.apply(port, time, rows))
+        self._hold_new(capability)
+        if self._load is not None:
+            self._load.note(port, rows)
 
     def _on_due(self, time: int) -> None:
         self._operator.time = time

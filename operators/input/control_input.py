@@ -68,6 +68,11 @@ class ControlInput:
         """The epoch that commands are sent at."""
         return self._input.time
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more can be sent."""
+        return self._input.closed
+
     def advance_to(self, epoch: int) -> None:
         """Promise not to send before `epoch` again."""
         self._input.advance_to(epoch)

@@ -72,6 +72,27 @@ def balance(
     return target
 
 
+def spread(current: Sequence[WorkerId], workers: Collection[WorkerId], costs: Mapping[BinId, float]) -> list[WorkerId]:
+    """The owner that each bin should have: what bins cost is balanced, and so is the number of those that cost nothing.
+
+    A bin without keys may have some tomorrow.
+
+    >>> spread([0, 0, 0, 0], [0, 1], {BinId(0): 2.0, BinId(1): 2.0})
+    [0, 1, 0, 1]
+    """
+    target = balance(current, workers, costs)
+    light = [index for index in range(len(target)) if not costs.get(BinId(index))]
+    for index, owner in zip(light, balance([current[index] for index in light], workers), strict=True):
+        target[index] = owner
+    return target
+
+
+def rehome(current: Sequence[WorkerId], workers: Collection[WorkerId], costs: Mapping[BinId, float]) -> list[WorkerId]:
+    """The same owners, but for bins of workers that are not among `workers`: those go where the load is least."""
+    shares = spread(current, workers, costs)
+    return [owner if owner in workers else other for owner, other in zip(current, shares, strict=True)]
+
+
 @dataclass(slots=True)
 class _Part:
     """One worker's bins by ascending load, and the sum of their loads."""

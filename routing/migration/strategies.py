@@ -15,7 +15,7 @@ bin that is larger. The target is `routing.migration.balance`'s to choose, or th
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from framework.membership.members import WorkerId
@@ -57,6 +57,10 @@ class Reassignment:
     def coldness(self, transfer: Transfer) -> float:
         """Ascends from the hottest to the coldest."""
         return -self.heat.get(transfer.bin_id, 0) if self.heat else 0
+
+
+Strategy = Callable[[Reassignment], Plan]
+"""A way to cut moves into steps."""
 
 
 def all_at_once(change: Reassignment) -> Plan:

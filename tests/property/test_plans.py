@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from framework.membership.members import WorkerId
 from routing.bins import BinId
 from routing.migration import Plan, PlanRunner, Reassignment, Step, all_at_once, batched, fluid, optimized
-from routing.migration.balance import balance
+from routing.migration.balance import balance, rehome, spread
 from routing.migration.matching import maximum_matching
+from routing.migration.pacing import BINS_MAX, StepBudget, paced
 
 WORKERS = [WorkerId(worker) for worker in (0, 1, 4, 5, 9)]
 OWNER = st.sampled_from(WORKERS)
@@ -110,6 +111,25 @@ def test_optimized_steps_stay_below_a_number_of_bytes(change: Reassignment, step
     assert all(alone(step) for step in plan.steps)
     assert all(step.state_bytes <= step_bytes_max or len(step.transfers) == 1 for step in plan.steps)
     assert len(plan.steps) >= degree(change)
+
+
+@given(changes(), st.lists(st.integers(0, 300), min_size=1, max_size=8))
+def test_paced_steps_move_all_once_in_pairs_within_what_the_budget_is_then(change: Reassignment, budgets: list[int]):
+    budget, steps = StepBudget(budgets[0]), list[Step]()
+    for step in paced(change.transfers(), budget):
+        lanes: dict[tuple[WorkerId, WorkerId], list[int]] = {}
+        for each in step.transfers:
+            lanes.setdefault((each.source, each.target), []).append(each.state_bytes)
+        assert len({source for source, _ in lanes}) == len({target for _, target in lanes}) == len(lanes)
+        assert all(len(sizes) <= BINS_MAX for sizes in lanes.values())
+        assert all(sum(sizes) <= budget.bytes_max or len(sizes) == 1 for sizes in lanes.values())
+        steps.append(step)
+        budget.bytes_max = budgets[len(steps) % len(budgets)]
+    check(Plan(tuple(steps)), change)
+    order = [transfer.bin_id for transfer in change.transfers()]
+    for lane in {(each.source, each.target) for step in steps for each in step.transfers}:
+        bins = [each.bin_id for step in steps for each in step.transfers if (each.source, each.target) == lane]
+        assert bins == sorted(bins, key=order.index)
 
 
 @given(changes())
@@ -229,6 +249,34 @@ def test_loads_are_even_as_far_as_one_move_at_a_time_can_make_them(
     for index, owner in enumerate(owners):
         if owner in workers and BinId(index) not in loads:
             assert target[index] == owner
+
+
+@given(clusters(), st.data())
+def test_costs_are_spread_as_balance_does_and_bins_that_cost_nothing_by_their_number(
+    cluster: tuple[list[WorkerId], list[WorkerId]], data: st.DataObject
+):
+    owners, workers = cluster
+    values = data.draw(st.lists(st.sampled_from([0.0, 0.0, 1.0, 3.0, 7.5]), min_size=len(owners), max_size=len(owners)))
+    costs = {BinId(index): value for index, value in enumerate(values)}
+    target, balanced = spread(owners, workers, costs), balance(owners, workers, costs)
+    assert [target[index] for index, value in enumerate(values) if value] == [
+        balanced[index] for index, value in enumerate(values) if value
+    ]
+    light = Counter(target[index] for index, value in enumerate(values) if not value)
+    assert set(target) <= set(workers)
+    assert max(light[worker] for worker in workers) - min(light[worker] for worker in workers) <= 1
+    assert spread(target, workers, costs) == target
+
+
+@given(clusters(), st.data())
+def test_only_bins_of_those_that_leave_get_another_owner(
+    cluster: tuple[list[WorkerId], list[WorkerId]], data: st.DataObject
+):
+    owners, workers = cluster
+    values = data.draw(st.lists(st.sampled_from([0.0, 1.0, 7.5]), min_size=len(owners), max_size=len(owners)))
+    target = rehome(owners, workers, {BinId(index): value for index, value in enumerate(values)})
+    assert set(target) <= set(workers)
+    assert all(now == was for was, now in zip(owners, target, strict=True) if was in workers)
 
 
 @given(st.integers(2, 8), st.booleans(), st.integers(0, 2**32))

@@ -1,4 +1,5 @@
-"""One seed of bins on a cluster that grows and shrinks: joins, bootstraps, moves, retirements and leaves under fire.
+"""One seed of bins on a cluster that grows and shrinks: joins, bootstraps, moves, retirements and leaves under fire;
+and deaths of joiners.
 
 Worker 0 sends all commands; everybody, joiners included, feeds records. *Correctness*: the outputs of each epoch are
 those of a single thread. *Migration*: every update to a key at a time happens at the owner of its bin at that time, as
@@ -15,7 +16,7 @@ from typing import Any
 
 from framework.errors import GraphError
 from framework.membership.members import WorkerId
-from framework.simulation.cluster import Pace, SimulatedCluster
+from framework.simulation.cluster import SimulatedCluster, SimulatedPace
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input
@@ -24,6 +25,7 @@ from routing.commands import Configuration, Handover, Instruction, Map, Move, Re
 from routing.router_operator import ControlReport, Restored
 from tests.cramped import small_regions
 from tests.sim.bins_run import aggregate_columns, count_columns
+from tests.sim.rescale_run import joiners_that_may_die, records_wait_for
 
 EPOCHS = 14
 
@@ -39,6 +41,7 @@ class Outcome:
     retired: int
     left: int
     configurations: int
+    killed: int
 
 
 def count(key: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
@@ -57,7 +60,7 @@ class Run:
             workers=self.founders,
             seed=seed,
             congested_frames=random.choice((4, 1_000_000)),
-            pace=Pace.uneven(random, self.founders + 4),
+            pace=SimulatedPace.uneven(random, self.founders + 4),
             replay=f"python -m pytest tests/sim/test_bins_rescale.py --sim-seed {seed} --sim-trace 60",
             trace_moves=trace_moves,
         )
@@ -68,6 +71,10 @@ class Run:
         """How they are counted."""
         self.chunk_bytes_max = random.choice((1, 40, 10_000))
         self.joins = random.choice((1, 1, 2, 3))
+        self.kills = random.choice((0, 0, 1))
+        self.killed: set[WorkerId] = set()
+        self.dice = Random(seed)
+        self.cluster.after_move.append(self.strike)
         self.next_id = self.founders
         self.sent: list[Counter[str]] = [Counter() for _ in range(EPOCHS)]
         self.got: dict[int, Counter[Any]] = defaultdict(Counter)
@@ -157,6 +164,14 @@ class Run:
         while not worker.membership.gone:
             yield
         self.left += 1
+
+    def strike(self, _: WorkerId) -> None:
+        """Perhaps kill a joiner."""
+        for joiner in [one for one in joiners_that_may_die(self.cluster) if self.kills]:
+            if self.dice.random() < (0.2 if records_wait_for(joiner, self.cluster) else 0.01):
+                self.kills -= 1
+                self.killed.add(joiner)
+                self.cluster.kill(joiner)
 
     def owners_by_epoch(self) -> list[list[WorkerId]]:
         """The owner of each bin at each epoch, by what was accepted."""
@@ -249,4 +264,4 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> Outcome:
         owner = owners[epoch][bin_id]
         assert workers == {owner}, f"seed {seed}: bin {bin_id} at {epoch} was on {workers} and belongs to {owner}"
     configurations = sum(isinstance(outcome, Configuration) for outcome in run.decided.values())
-    return Outcome(run.cluster.moves, len(run.restored), len(run.retired), run.left, configurations)
+    return Outcome(run.cluster.moves, len(run.restored), len(run.retired), run.left, configurations, len(run.killed))

@@ -14,12 +14,13 @@ from random import Random
 from typing import Any, Literal
 
 from framework.membership.members import WorkerId
-from framework.simulation.cluster import Pace, SimulatedCluster
+from framework.simulation.cluster import SimulatedCluster, SimulatedPace
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input
 from operators.columns import aggregates as agg
 from operators.stateful.fold import DISCARD, StateMachine
+from operators.stateful.key_value import KeyValue
 from operators.stateful.per_bin_logic import BinnedLogic
 from operators.stream import Stream
 from routing.bins import BinId, Bins
@@ -167,7 +168,7 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> int:
         workers=shape.workers,
         seed=seed,
         congested_frames=random.choice((1, 4, 1_000_000)),
-        pace=Pace.uneven(random, shape.workers),
+        pace=SimulatedPace.uneven(random, shape.workers),
         replay=f"python -m pytest tests/sim/test_bins.py --sim-seed {seed} --sim-trace 50",
         trace_moves=trace_moves,
     )
@@ -257,7 +258,7 @@ def _key(row: Row) -> str:
 
 def _logic(kind: str, options: BinOptions) -> StateLogic:
     if kind == "machine":
-        return StateMachine(count, lambda: 0, options, "bins")
+        return StateMachine(count, lambda: 0, KeyValue(None, None, "bins"), options, "bins")
     return BinnedLogic(remember, recall, keys=[_key, _key], initial=dict, bins=Bins(options.bins), name="bins")
 
 

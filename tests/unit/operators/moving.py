@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from framework.simulation.cluster import Pace, SimulatedCluster
+from framework.simulation.cluster import SimulatedCluster, SimulatedPace
 from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input, Stream
@@ -94,7 +94,7 @@ def run_moving(build: Build, feed: Feed, *, seed: int, columns: bool = False) ->
                     yield
         yield
 
-    cluster = SimulatedCluster(workers=workers, seed=seed, pace=Pace.uneven(random, workers))
+    cluster = SimulatedCluster(workers=workers, seed=seed, pace=SimulatedPace.uneven(random, workers))
     with Invariants(cluster):
         cluster.run(program)
     for outcome in (moved.on_bins, moved.by_hash):

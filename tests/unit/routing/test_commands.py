@@ -28,6 +28,8 @@ from routing.commands import (
     Refused,
     Retire,
     Retirement,
+    Weigh,
+    Weighing,
 )
 
 OWNERS = [WorkerId(0), WorkerId(1), WorkerId(4)]
@@ -129,6 +131,32 @@ def test_who_retires_owns_nothing_any_more():
     assert outcome.reason.startswith("a Move of bin 0 names worker 4, not among those that may own bins: workers 0, 1;")
 
 
+def test_a_weigh_becomes_a_weighing():
+    assert decide(new_compiler(), 3, *one_set(0, Weigh(WorkerId(4)))) == [Weighing(3, 0, WorkerId(4))]
+
+
+@pytest.mark.parametrize("group", ["this", None])
+def test_what_names_its_group_or_none_concerns_a_compiler(group: str | None):
+    compiler = Compiler(set(OWNERS), "this")
+    records = one_set(7, Move(BinId(2), WorkerId(4), group), Map(tuple(map(WorkerId, (0, 1, 4, 0))), group))
+    assert decide(compiler, 3, *records) == [configuration(3, 7, {2: 4, 3: 0})]
+
+
+def test_what_names_another_group_is_no_concern_of_a_compiler():
+    """Be it wrong or right, its sequence is used up: for all groups alike."""
+    compiler = Compiler(set(OWNERS), "this")
+    strange: list[Instruction] = [Move(BinId(99), WorkerId(0), "that"), Map((WorkerId(77),), "that")]
+    assert decide(compiler, 3, *one_set(7, move(2, 4), *strange)) == [configuration(3, 7, {2: 4})]
+    assert decide(compiler, 4, *one_set(8, *strange)) == [configuration(4, 8, {})]
+    assert compiler.sequence == 8
+
+
+def test_a_group_does_not_excuse_a_set_that_is_not_complete():
+    [outcome] = decide(Compiler(set(OWNERS), "this"), 3, Control(5, 2, Move(BinId(0), WorkerId(0), "that")))
+    assert isinstance(outcome, Refused)
+    assert outcome.reason.startswith("sequence 5 should have 2 message(s), but 1 came")
+
+
 def test_the_last_owner_does_not_retire():
     compiler = Compiler({WorkerId(4)})
     [outcome] = decide(compiler, 3, Control(0, 1, Retire(WorkerId(4))))
@@ -217,6 +245,14 @@ REASONS: dict[str, tuple[list[Any], str]] = {
         one_set(0, Retire(WorkerId(4)), Noop()),
         "a Retire must be the only message at its time, but 2 came at time 3; send it again at a time of its own",
     ),
+    "weighing in company": (
+        one_set(0, Weigh(WorkerId(1)), move(0, 1)),
+        "a Weigh must be the only message at its time, but 2 came at time 3; send it again at a time of its own",
+    ),
+    "weighing for a stranger": (
+        one_set(0, Weigh(WorkerId(9))),
+        "a Weigh names worker 9, not among those that may own bins: workers 0, 1, 4; name one of these",
+    ),
     "retire of a stranger": (
         one_set(0, Retire(WorkerId(9))),
         "a Retire names worker 9, not among those that may own bins: workers 0, 1, 4; name one of these",
@@ -257,6 +293,8 @@ JUNK: list[tuple[Any, int | None, str]] = [
     (Control(2, 1, "Noop"), 2, "'Noop' came as an instruction; send Control("),  # type: ignore[arg-type]
     (Control(2, 1, Map([0, 0, 0, 0])), 2, "a Map of a value of type list came as an instr"),  # type: ignore[arg-type]
     (Control(2, 1, Map((0, "1"))), 2, "a Map has '1' where the number of a bin or worker"),  # type: ignore[arg-type]
+    (Control(2, 1, Move(BinId(0), WorkerId(0), 7)), 2, "a Move names 7 as its group; nam"),  # type: ignore[arg-type]
+    (Control(2, 1, Map((), b"g")), 2, "a Map names a value of type bytes as its group; "),  # type: ignore[arg-type]
     (Control(2, 1, Move(BinId(0), None)), 2, "a Move has None where the number"),  # type: ignore[arg-type]
     (Control(2, 1, Bootstrap([], WorkerId(0))), 2, "a Bootstrap has a value of type list wh"),  # type: ignore[arg-type]
 ]
@@ -420,4 +458,4 @@ def test_importing_the_module_is_enough_to_receive():
     encoded = encode_rows([Control(1, 1, full_map(0, 4))])
     program = f"import routing.commands; from framework.wire.codec import decode_rows; print(decode_rows({encoded!r}))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[Control(sequence=1, count=1, instruction=Map(owners=(0, 4)))]\n"
+    assert done.stdout == "[Control(sequence=1, count=1, instruction=Map(owners=(0, 4), group=None))]\n"
