@@ -6,21 +6,20 @@ others may leave when asked.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any
 
 from framework.errors import ConfigError
+from framework.progress.order import EPOCH_MAX
 from framework.suggest import hint
 from framework.wire.container import Container
 from operators.job.flow import Flow
+from operators.job.in_flight import InFlightLimit
 from operators.job.schedule import Chosen, Schedule, Successive
 from operators.job.steward import Steward
 from routing.commands import Instruction
-
-EPOCHS_AHEAD_MAX = 16
-"""How many epochs a source may be ahead of the outputs."""
 
 
 def run_on_worker(flow: Flow, feed: Callable[[Flow], None]) -> None:
@@ -61,15 +60,23 @@ def feed_from(
         name: source if isinstance(source, Chosen) else Successive(source) for name, source in sources.items()
     }
     epoch = max((input.time for input in open_inputs.values()), default=0)
+    in_flight = InFlightLimit()
+
+    def full() -> bool:
+        frontier = flow.probe.frontier()
+        in_flight.complete_before(min(frontier, default=EPOCH_MAX), time.perf_counter())  # type: ignore[arg-type]
+        return in_flight.full(worker.peers)
+
     while True:
         if instructions := to_send.take(epoch):
             flow.command(*instructions)
             flow.send_commands()
         following = [to_send.after(epoch)]
-        for name, input in list(open_inputs.items()):
-            container = schedules[name].take(epoch)
+        containers = {name: schedules[name].take(epoch) for name in open_inputs}
+        in_flight.feed(epoch, time.perf_counter())
+        for name, container in containers.items():
             if container is not None:
-                input.send_container(container)
+                open_inputs[name].send_container(container)
             following.append(schedules[name].after(epoch))
             if following[-1] is None:
                 open_inputs.pop(name).close()
@@ -79,8 +86,10 @@ def feed_from(
         for input in open_inputs.values():
             input.advance_to(epoch)
         flow.advance_control_to(epoch)
+        if in_flight.few:
+            worker.flush()
         worker.step()
-        flow.step_while(partial(flow.probe.less_than, epoch - EPOCHS_AHEAD_MAX))
+        flow.step_while(full)
 
 
 def epochs(records: Iterable[Any], epoch_records: int) -> Iterator[list[Any]]:

@@ -55,7 +55,9 @@ def test_records_that_are_no_list(rows: object):
 
 
 def test_commands_that_are_no_instructions():
-    with pytest.raises(ConfigError, match=r"commands has Move\(bin_id=3, worker=1\) at epoch 4; give a list"):
+    with pytest.raises(
+        ConfigError, match=r"commands has Move\(bin_id=3, worker=1, group=None\) at epoch 4; give a list"
+    ):
         chosen_commands({4: MOVE})  # type: ignore[dict-item]
     with pytest.raises(ConfigError, match=r"commands has \(3, 1\) at epoch 4, which is no instruction"):
         chosen_commands({4: [(3, 1)]})  # type: ignore[list-item]
