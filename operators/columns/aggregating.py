@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numba.core.errors import NumbaError
 
+from framework.error_context import attach_record
 from operators.columns.combining import Combined
 from operators.columns.loop import Field, numbers_of
 from operators.columns.module_cache import is_new, load
-from operators.error_context import attach_record
 from routing.bins import Bins
 from routing.columns.compiled import compiling
 from routing.columns.keys import RESERVED, KeyColumn, KeyColumns, Keys, nulls_of, read_only

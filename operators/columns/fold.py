@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numba.core.errors import NumbaError
 
+from framework.error_context import attach_record
 from operators.columns.loop import Field, Shape, is_number, number_fields, numbers_of
 from operators.columns.module_cache import is_new, load
 from operators.columns.rewriting import MARK, FoldSource, Rewriter, Rewritten
-from operators.error_context import attach_record
 from operators.errors import FoldNotCompiled, ValueUnfit
 from routing.bins import Bins
 from routing.columns.compiled import compiling
@@ -129,8 +129,11 @@ class CompiledFold:
         except NumbaError:
             raise
         except Exception as error:
-            attach_record(error, batch.slice(int(progress[0]), 1).to_pylist()[0])
-            raise
+            row = int(progress[0])
+            record = batch.slice(row, 1).to_pylist()[0]
+            told = self._raised_in_python(table, keys.hashes_at(np.array([row])), record) or error
+            attach_record(told, record)
+            raise told from None
         table.advance_rehash(len(batch))
         if self._shape.per_epoch:
             self._count = int(progress[1])
@@ -191,6 +194,24 @@ class CompiledFold:
     def _empty(self) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([], schema=self._shape.output)
 
+    def _raised_in_python(self, table: Table, hash: Array, record: dict[str, Any]) -> Exception | None:
+        """What the author's function raises for a record that the compiled one failed on, which tells no line."""
+        key, entries = self._shape.key, table.entries()
+        found = entries[key.keys_from_bytes(*table.gather(entries)).hashes == hash]
+        if self._source is None or not len(found):
+            return None
+        state = []
+        for index, field in enumerate(self._shape.state):
+            word = table.state_word(found[:1], index).view(np.float64 if field.dtype is np.float64 else np.int64)
+            state.append(field.dtype(word[0]).item())
+        values = [record[field.name] for field in self._shape.values] or [1]
+        keys = [record[name] for name in key.names]
+        try:
+            self._source.function(*map(_tuple_or_one, (keys, values, state)))
+        except Exception as error:
+            return error
+        return None
+
     def _numbers(self, batch: pa.RecordBatch, field: Field) -> Array:
         column = batch.column(field.name)
         if column.null_count:
@@ -236,6 +257,11 @@ class CompiledFold:
                 if mark.startswith(MARK):
                     return self._source.refuse(int(mark.removeprefix(MARK)), _reason(text))
         return self._source.refuse(1, _reason(text))
+
+
+def _tuple_or_one(parts: Sequence[Any]) -> Any:
+    """What a fold is given for one column, or for several."""
+    return parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def _column(values: Array, count: int, kind: pa.DataType) -> pa.Array:

@@ -6,14 +6,18 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import sys
 import tempfile
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from routing.columns.compiled import cache_directory, caching
+from routing.columns.cache_directory import cache_directory
+from routing.columns.compiled import CompiledName, caching, load_kernels_named
 
+NAME = r"fold_[0-9a-f]{24}"
 _loaded: dict[str, ModuleType] = {}
 
 
@@ -35,14 +39,37 @@ def _version() -> bytes:
 def load(text: str) -> ModuleType:
     """The module of a source, from its file, beside which numba caches the compiled code."""
     path = _path(text)
+    if path.stem not in _loaded and not path.exists():
+        write_atomically(path, text)
+    return _load_file(path)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file that other processes may read meanwhile."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(temporary).replace(path)
+
+
+def loaded() -> list[str]:
+    """The names of the modules that were loaded."""
+    return sorted(_loaded)
+
+
+def load_named(generated: Iterable[str], kernels: Iterable[CompiledName]) -> None:
+    """Load what another process has generated and compiled, as far as it is in the cache."""
+    for name in generated:
+        path = cache_directory() / f"{name}.py"
+        if re.fullmatch(NAME, name) and path.exists():
+            _load_file(path)
+    load_kernels_named(kernels)
+
+
+def _load_file(path: Path) -> ModuleType:
     name = path.stem
     if name in _loaded:
         return _loaded[name]
-    if not path.exists():
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
     spec = importlib.util.spec_from_file_location(f"hailer_{name}", path)
     assert spec is not None
     assert spec.loader is not None

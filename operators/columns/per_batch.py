@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from framework.dataflow.pact import Pipeline
 from framework.errors import GraphError
+from framework.launch.report import own_frames
 from operators.errors import RecordUnfit
 from operators.schema import Schema, arrow_schema
 
@@ -104,11 +105,18 @@ def _try_on_empty(function: Callable[[pa.RecordBatch], Any], schema: pa.Schema, 
     except Exception as error:
         raise GraphError(
             f"operator {name!r} cannot take batches of {_fields_of(schema)}: its function, called on an empty one, "
-            f"raised {type(error).__name__}: {error}"
+            f"raised {type(error).__name__}: {error}{_line_of(error)}"
         ) from error
     if not isinstance(made, pa.RecordBatch):
         raise GraphError(f"operator {name!r} takes a function that returns a batch, and it returned {_kind_of(made)}")
     return made
+
+
+def _line_of(error: Exception) -> str:
+    """The innermost line of the job's file that led to an error."""
+    shown = own_frames(error)
+    lines = [frame for frame in shown if frame.filename == shown[0].filename]
+    return f"\n  {lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}" if lines else ""
 
 
 def _fields_of(schema: pa.Schema) -> str:

@@ -14,6 +14,7 @@ from operators.columns.aggregates import Aggregate
 from operators.stateful.placement import placement_in
 from operators.stateful.windows.aligned import check_lengths, check_options
 from operators.stateful.windows.clock import Clock
+from operators.stateful.windows.late_count import LateCount, list_count
 from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
@@ -79,7 +80,7 @@ def sliding_window(
     from routing.columns.pact import ColumnKey
 
     where, options = f"operator {name!r}", BinOptions.of(bins)
-    check_lengths(length=length, step=step, name=name)
+    check_lengths(length=length, step=step, offset=offset, name=name)
     check_options(lateness=lateness, early=early, name=name)
     if options.store is not MemoryStore:
         raise GraphError(
@@ -97,8 +98,10 @@ def sliding_window(
     compiled = CompiledAggregates(combined, keys, log=lambda text: columns.scope.worker.log(f"{where}: {text}"))
     timing = Timing(WindowSlices(length, step, offset), clock, lateness, early is not None)
     placement = placement_in(columns.scope, control=control, options=options, name=name)
-    logic = Windowing(compiled, keys, time, timing, (columns.schema, results, late), Bins(options.bins))
+    count = LateCount(columns.scope.worker, name)
+    logic = Windowing(compiled, keys, time, timing, (columns.schema, results, late), Bins(options.bins), count)
     outlet = placement.place([(columns.outlet, ColumnKey(keys))], logic, name)
+    list_count(outlet, count)
     return _split_late(outlet, results, late, name)
 
 

@@ -66,6 +66,8 @@ def stateful_state_machine(
     of the state, a number or a tuple of numbers, `initial` the state of a new key, and `output` the schema of outputs.
     With `emit="epoch"`, the last output of each key comes out when an epoch is complete, and no other.
 
+    With more than one worker, records of a key may overtake one another within their time, as on rows.
+
     `control` and `bins` are those of rows.
     """
     from operators.columns.fold import CompiledFold

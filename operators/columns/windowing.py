@@ -18,6 +18,7 @@ from operators.columns.window_slices import WindowSlice, WindowSlices
 from operators.errors import ValueUnfit
 from operators.stateful.windows.aligned import pane_of
 from operators.stateful.windows.clock import Clock
+from operators.stateful.windows.late_count import LateCount
 from routing.bins import Bins
 from routing.columns.keys import HASHES, KeyColumns, read_only
 from routing.columns.memory import Array
@@ -104,6 +105,7 @@ class Windowing:
         timing: Timing,
         schemas: tuple[pa.Schema, pa.Schema, pa.Schema],
         bins: Bins,
+        late_count: LateCount,
     ) -> None:
         """The schemas are those of records, of results, and of late records."""
         self.timers = PendingTimers(once=True)
@@ -113,6 +115,7 @@ class Windowing:
         self._event_time = event_time
         self._timing = timing
         self._schema, self._results, self._late = schemas
+        self._late_count = late_count
         # Compile now, before records wait for it.
         timing.slices.divide(read_only(np.array([0, timing.slices.length])))
 
@@ -123,13 +126,17 @@ class Windowing:
         batch = _take_rows(rows.select(needed), order)
         records = self._compiled.records(batch, self._key.keys(batch))
         late: list[pa.RecordBatch] = []
+        late_rows = 0
         for piece in slices:
             some = records if order is None else records.slice(piece.first, piece.end)
+            missed = len(late)
             for start in piece.starts:
                 if time > self._timing.dropped_at(start):
                     late.append(self._late_records(rows, order, piece, start))
                 else:
                     self._add(time, start, some)
+            late_rows += (piece.end - piece.first) * (len(late) > missed)
+        self._late_count.add(records=len(rows), late=late_rows)
         return pa.concat_batches(late) if late else pa.RecordBatch.from_pylist([], schema=self._late)
 
     def on_due(self, time: int) -> pa.RecordBatch:

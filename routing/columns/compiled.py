@@ -1,30 +1,27 @@
-"""The decorators of kernels, which numba compiles, and the directory of their compiled code.
-
-numba's own cache is invalidated by a change of a function's file, not by one of the functions that it inlines. So the
-cache directory is named after the source of this whole package: another version compiles again.
-"""
+"""The decorators of kernels, which numba compiles and caches, and the names of what it has compiled."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, TypeAlias
 
 import numba
 
-CACHE_VARIABLE = "HAILER_CACHE_DIR"
+from routing.columns.cache_directory import cache_directory
+
+_kernels: list[Any] = []
+"""All that were decorated."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` when it is first called, and cache it; it runs without the GIL."""
     with caching():
-        return numba.njit(cache=True, nogil=True, error_model="python")(function)
+        compiled = numba.njit(cache=True, nogil=True, error_model="python")(function)
+    _kernels.append(compiled)
+    return compiled
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -50,27 +47,39 @@ def caching() -> Iterator[None]:
             config.CACHE_DIR = before
 
 
-@cache
-def cache_directory() -> Path:
-    """The directory of this version's compiled code, writable by its user only, else a temporary one.
+# What is loaded, by name
 
-    numba loads cached code as pickles, so who can write there can run code.
-    """
-    chosen = os.environ.get(CACHE_VARIABLE)
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    directory = (Path(chosen) if chosen else base / "hailer") / _version()
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owner = directory.stat()
-        if owner.st_uid == os.getuid() and not owner.st_mode & 0o022 and os.access(directory, os.W_OK):
-            return directory
-    except OSError:
-        pass
-    return Path(tempfile.mkdtemp(prefix="hailer-"))
+CompiledName: TypeAlias = tuple[str, str, str]
+"""A kernel's module and name, and a digest of the types that it was compiled for."""
 
 
-def _version() -> str:
-    digest = hashlib.sha256(numba.__version__.encode())
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+def loaded_kernels() -> list[CompiledName]:
+    """What has been compiled in this process, or loaded from the cache."""
+    return sorted(
+        (kernel.__module__, kernel.__qualname__, _digest(types)) for kernel in _kernels for types in kernel.signatures
+    )
+
+
+def load_kernels_named(names: Iterable[CompiledName]) -> None:
+    """Load from the cache what is there under these names; their modules must have been imported."""
+    wanted = set(names)
+    with compiling:
+        for kernel in list(_kernels):
+            name = kernel.__module__, kernel.__qualname__
+            if any(name == (module, function) for module, function, _ in wanted):
+                for types in _cached(kernel):
+                    if (*name, _digest(types)) in wanted:
+                        kernel.compile(types)
+
+
+def _cached(kernel: Any) -> Iterator[tuple[Any, ...]]:
+    """The types that there is code in the cache for, made for this machine. Numba has no public way to list them."""
+    cache, codegen = kernel._cache, kernel.targetctx.codegen()
+    for key in cache._cache_file._load_index():
+        types, *_ = key
+        if key == cache._index_key(types, codegen):
+            yield types
+
+
+def _digest(types: tuple[Any, ...]) -> str:
+    return hashlib.sha256(repr(types).encode()).hexdigest()[:16]

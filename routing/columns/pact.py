@@ -14,14 +14,19 @@ from framework.dataflow.pact import Channel, deliver
 from framework.membership.members import WorkerId
 from framework.progress.order import Time
 from framework.wire.container import Reservation
-from routing.bins import Bins
+from routing.bins import BinId, Bins
 from routing.columns.dictionary import DictionaryEncoder
 from routing.columns.keys import HASHES, KeyColumns
 from routing.columns.memory import Array, empty
 from routing.columns.partition import Division, divide, divide_by, part_of_bin, warm_up
 from routing.columns.scatter import with_keys
+from routing.load import Sampling
 from routing.router_operator import Combine
 from routing.routing_table import RoutingTable
+
+SAMPLED_EVERY = 2**17
+"""Of this many rows, `SAMPLED_ROWS` are hashed to tell the load of bins: less than a hundredth of their work."""
+SAMPLED_ROWS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,13 @@ class ColumnKey:
     combine: Combine | None = None
     dictionaries: bool = False
     """Whether keys that recur may be dictionary-encoded."""
+
+    def sampling(self, bins: Bins) -> Sampling:
+        def sample(batch: Any) -> list[BinId]:
+            hashes = self.key.hashes(batch.slice(0, SAMPLED_ROWS))
+            return list(map(BinId, (hashes >> np.uint64(bins.shift)).tolist()))
+
+        return Sampling(sample, SAMPLED_EVERY)
 
     def by_bin(self, table: RoutingTable, bins: Bins) -> ColumnsByBin:
         return ColumnsByBin(table, bins, self)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from framework.dataflow.scope import Scope
 from framework.errors import GraphError, OperatorFailed
 from framework.launch.execute import example, execute
+from framework.launch.report import render
 from framework.worker.worker import Worker
 from operators import EventLog, EventReader, EventWriter, Probe, iterator_source, replay, to_stream
 from operators.columns import ColumnInput, Columns, column_input, split_words
@@ -551,17 +553,75 @@ def test_columns_that_do_not_fit_a_fold(changed: dict[str, Any], error: type[Exc
         extracted(lambda columns: folded(columns, count, **changed))
 
 
+def parses(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return inner(batch)
+
+
+def inner(batch: pa.RecordBatch) -> pa.RecordBatch:
+    text = b"".join(batch["what"].cast(pa.binary()).to_pylist())
+    return pa.json.read_json(pa.BufferReader(text)).to_batches()[0]
+
+
+@pytest.mark.parametrize("operator", ["flat_map", "filter"])
+def test_a_function_that_fails_on_an_empty_batch_is_told_with_its_line(operator: str):
+    with pytest.raises(GraphError) as caught:
+        extracted(lambda columns: getattr(columns, operator)(parses))
+    assert str(caught.value) == (
+        f"operator {operator!r} cannot take batches of (what: string, cents: int64): its function, called on an empty "
+        f"one, raised ArrowInvalid: Empty JSON file\n  {__file__}:{inner.__code__.co_firstlineno + 2}: "
+        f"return pa.json.read_json(pa.BufferReader(text)).to_batches()[0]"
+    )
+
+
 def divides(key: Any, n: int, total: int) -> Any:
     total += 100 // (n - 1)
     return total, [(key, total)]
 
 
-def test_an_error_in_a_fold_names_the_record():
+def test_an_error_in_a_fold_names_the_record_and_the_line():
     with pytest.raises(OperatorFailed, match="'folded'") as caught:
         extracted(lambda columns: folded(columns, divides))
-    cause = caught.value.__cause__
-    assert isinstance(cause, ZeroDivisionError)
-    assert cause.__notes__ == ["the record was {'what': 'milk', 'cents': 1}"]
+    assert render(caught.value, 0).splitlines()[1:] == [
+        "  ZeroDivisionError: integer division or modulo by zero",
+        "  the record was {'what': 'milk', 'cents': 1}",
+        f"    {__file__}:{divides.__code__.co_firstlineno + 1}, in divides",
+        "      total += 100 // (n - 1)",
+    ]
+
+
+def divides_later(key: Any, value: Any, state: Any) -> Any:
+    total, mean, seen = state
+    total += value
+    if seen:
+        mean = 1.0 / (2.5 - mean)
+    return (total, mean + 1.5, True), [(key[0], total)]
+
+
+@pytest.mark.parametrize("emit", ["record", "epoch"])
+def test_an_error_that_a_state_leads_to_names_the_line(emit: str):
+    """Of three columns, a number each time the same as in compiled code."""
+    sales = [("tea", 1, 3), ("milk", 1, 0), ("tea", 1, 4), ("tea", 2, 5), ("tea", 1, 6)]
+
+    def build(scope: Scope) -> Any:
+        columns = to_stream(scope, sales).to_columns({"what": str, "size": int, "cents": int})
+        return columns.stateful_state_machine(
+            divides_later,
+            key=["what", "size"],
+            value="cents",
+            state={"total": int, "mean": float, "seen": bool},
+            initial=(0, 0.0, False),
+            output={"what": str, "total": int},
+            emit=emit,  # type: ignore[arg-type]
+        ).extract()
+
+    with pytest.raises(OperatorFailed) as caught:
+        example(build)
+    assert render(caught.value, 0).splitlines()[1:] == [
+        "  ZeroDivisionError: float division by zero",
+        "  the record was {'what': 'tea', 'size': 1, 'cents': 6}",
+        f"    {__file__}:{divides_later.__code__.co_firstlineno + 4}, in divides_later",
+        "      mean = 1.0 / (2.5 - mean)",
+    ]
 
 
 def test_a_value_that_is_null_names_the_record():
