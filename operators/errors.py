@@ -30,6 +30,7 @@ from framework.errors import (
     ProtocolError,
     RecordTooLarge,
     RequestFailed,
+    RouteOutOfRange,
     SecretMismatch,
     TimeNotCovered,
     TimeWentBackwards,
@@ -37,9 +38,9 @@ from framework.errors import (
     UserError,
     WorldError,
 )
-from operators.admin.errors import BadRequest, JobUnreachable, NoSuchJob, RunDirectoryUnusable
+from operators.admin.errors import BadRequest, JobEnded, JobUnreachable, NoSuchJob, RunDirectoryUnusable
 from operators.control.errors import ChangeFailed
-from routing.errors import BinCountInvalid, BinOptionsInvalid, NeverBootstrapped, PlanInvalid
+from routing.errors import BinCountInvalid, BinOptionsInvalid, GoalRefused, NeverBootstrapped, PlanInvalid
 from routing.hashing import UnsupportedKey
 from routing.state.errors import (
     MemoryBudgetTooSmall,
@@ -66,10 +67,12 @@ __all__ = [
     "EventsForgotten",
     "FoldMisreturned",
     "FoldNotCompiled",
+    "GoalRefused",
     "GraphError",
     "HailerError",
     "InputClosed",
     "JobAborted",
+    "JobEnded",
     "JobEnds",
     "JobFileError",
     "JobLost",
@@ -81,6 +84,7 @@ __all__ = [
     "NoSuchJob",
     "NotJoined",
     "OperatorFailed",
+    "OutputFailed",
     "PeerLost",
     "PeerRefused",
     "PeersUnreachable",
@@ -114,10 +118,6 @@ __all__ = [
 ]
 
 
-class RouteOutOfRange(UserError):
-    """A function that chooses an output named one that is not there."""
-
-
 class SharedInitial(UserError):
     """A mutable object was given as the initial state, so all keys would share it."""
 
@@ -132,6 +132,10 @@ class FoldMisreturned(UserError):
 
 class RecordUnfit(UserError):
     """A record does not fit the schema of where it goes."""
+
+
+class OutputFailed(UserError):
+    """An output could not be written: a record has no form there, or the disk is full, say."""
 
 
 class StreamsDiffer(UserError):

@@ -1,18 +1,16 @@
-"""A job's inputs and outputs as files: text goes in by lines, records come out as JSON."""
+"""A job's input as lines of a file, and its output on a terminal or in a pipe."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from select import PIPE_BUF
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from framework.errors import JobStopped
-from framework.worker.worker import Worker
+from operators.errors import OutputFailed
 from operators.job.flow import OutputReceiver
+from operators.job.json_lines import JsonLines
 
 
 def lines(path: Path, *, lines_max: int) -> Iterator[list[str]]:
@@ -28,49 +26,27 @@ def lines(path: Path, *, lines_max: int) -> Iterator[list[str]]:
             yield rows
 
 
-def receiver(name: str, destination: str, worker: Worker, files: ExitStack) -> OutputReceiver:
-    """Writes an output's records to standard output, or to this worker's file in a directory."""
-    if destination == "-":
-        return _printer(name, sys.stdout)
-    directory = Path(destination)
-    directory.mkdir(parents=True, exist_ok=True)
-    file = files.enter_context((directory / f"worker-{worker.index}.jsonl").open("w", encoding="utf-8"))
-    return _writer(file)
+def printer(name: str, lines: JsonLines, out: BinaryIO) -> OutputReceiver:
+    """Prints an output's records, a line for each: its name, the epoch, and the record as JSON."""
 
-
-def _printer(name: str, out: TextIO) -> OutputReceiver:
     def receive(epoch: int, rows: Sequence[Any]) -> None:
         try:
-            for text in _writes(f"{name}\t{epoch}\t{_json(row)}\n" for row in rows):
+            for text in _writes(lines.lines(rows, before=f"{name}\t{epoch}\t")):
                 out.write(text)
                 out.flush()
         except ConnectionError:
             raise JobStopped("the reader of the output has gone") from None
+        except OSError as error:
+            raise OutputFailed(f"output {name!r} cannot be printed: {error.strerror or error}") from error
 
     return receive
 
 
-def _writes(lines: Iterable[str]) -> Iterator[str]:
-    """Lines put together as far as one write to a pipe stays whole: other processes write to it, too."""
-    gathered: list[str] = []
-    size = 0
-    for line in lines:
-        length = len(line.encode("utf-8", errors="replace"))
-        if gathered and size + length > PIPE_BUF:
-            yield "".join(gathered)
-            gathered, size = [], 0
-        gathered.append(line)
-        size += length
-    if gathered:
-        yield "".join(gathered)
-
-
-def _writer(file: TextIO) -> OutputReceiver:
-    def receive(epoch: int, rows: Sequence[Any]) -> None:
-        file.write("".join(f"[{epoch}, {_json(row)}]\n" for row in rows))
-
-    return receive
-
-
-def _json(record: Any) -> str:
-    return json.dumps(record, default=repr, ensure_ascii=False)
+def _writes(text: bytes) -> Iterator[bytes]:
+    """Text cut where one write to a pipe stays whole: other processes write to it, too. A longer line is one write."""
+    start = 0
+    while len(text) - start > PIPE_BUF:
+        end = text.rfind(b"\n", start, start + PIPE_BUF) + 1 or text.index(b"\n", start) + 1
+        yield text[start:end]
+        start = end
+    yield text[start:]
