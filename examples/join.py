@@ -14,7 +14,7 @@ import argparse
 from functools import partial
 from typing import NamedTuple
 
-from hailer import ControlInput, Input, Probe, Stream, Worker, add_flags, codec, execute_from_args
+from hailer import ControlInput, Input, Probe, Stream, Worker, add_flags, execute_from_args
 from operators.commands import Control
 
 WITHIN_EPOCHS = 3
@@ -31,9 +31,6 @@ class Payment(NamedTuple):
     reference: str
     amount: int
 
-
-codec.register(Order)
-codec.register(Payment)
 
 Pair = tuple[Order, Payment | None]
 

@@ -30,7 +30,6 @@ from hailer import (
     WindowResult,
     Worker,
     add_flags,
-    codec,
     concatenate,
     counting,
     execute_from_args,
@@ -48,9 +47,6 @@ class Ride(NamedTuple):
     driver: int
     second: int
     fare: int
-
-
-codec.register(Ride)
 
 
 def main(worker: Worker, minutes: int) -> None:

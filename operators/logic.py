@@ -1,4 +1,4 @@
-"""What operators of one's own are made of: pacts, notificators, summaries, and the types of what logic is given."""
+"""What operators of one's own are made of: pacts, stashes, notificators, summaries, types of what logic is given."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from framework.dataflow.handle import InputHandle, OutputHandle
 from framework.dataflow.notificator import Notificator
 from framework.dataflow.operator import Activator
 from framework.dataflow.pact import Broadcast, Exchange, Fixed, Pipeline
+from framework.dataflow.stash import Stash
 from framework.progress.summary import Local, Outer
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "Outer",
     "OutputHandle",
     "Pipeline",
+    "Stash",
 ]

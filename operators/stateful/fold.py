@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from sys import getrefcount
 from typing import Any, Final, TypeVar
 
-from operators.error_context import attach_record
+from framework.error_context import attach_record, definition_of, raised_here
 from operators.errors import FoldMisreturned
-from operators.stateful.key_value import check_key, check_pairs, is_pair, not_a_pair, raised_here
+from operators.stateful.key_value import KeyValue, check_key, check_pairs, is_pair, not_a_pair
+from operators.stateful.returned import SCALARS, UNCHANGING, is_among, outputs_of, snapshot
 from routing.bins import Bins
 from routing.options import BinOptions
 from routing.state.keyed import KeyedState
+from routing.state.nan_key import one_nan
 from routing.state.timers import PendingTimers
 
 K = TypeVar("K")
@@ -29,8 +32,12 @@ class Discard(Enum):
 DISCARD: Final = Discard.DISCARD
 """What a fold returns instead of a new state to forget the key."""
 
-Fold = Callable[[K, V, S], tuple[S | Discard, Iterable[R]]]
+Fold = Callable[[K, V, S], tuple[S | Discard, list[R] | Iterator[R] | tuple[()]]]
 """From a key, a value and the key's state to the new state and outputs."""
+
+
+LOOP_REFERENCES = 3
+"""How many references to a state `FoldLoop` has itself: a variable, a dictionary, and the question how many."""
 
 
 class FoldLoop:
@@ -40,13 +47,16 @@ class FoldLoop:
         self._fold = fold
         self._make = make
         self._name = name
+        first = make()
+        self._may_change_in_place = first is None or type(first) not in SCALARS
 
     def __call__(self, states: dict[Any, Any], rows: list[tuple[Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
         """Apply rows in order; return the outputs, the keys that were not there, and those that were forgotten.
 
-        Hot path: flat, and one Python call per record.
+        Hot path: flat, and one Python call per record. A state that is also sent is replaced by a copy, which later
+        records may change; if nothing but this loop refers to it, it was not sent.
         """
-        fold, make = self._fold, self._make
+        fold, make, may_change_in_place = self._fold, self._make, self._may_change_in_place
         get, absent = states.get, DISCARD
         outputs: list[Any] = []
         born: list[Any] = []
@@ -56,15 +66,24 @@ class FoldLoop:
             for pair in rows:
                 key, value = pair
                 state = get(key, absent)
-                if state is absent:
+                if state is absent and (state := get(key := one_nan(key), absent)) is absent:
                     state = make()
                     born.append(key)
                 state, given = fold(key, value, state)
+                if type(given) is not list:
+                    given = outputs_of(given, fold, pair, self._name)
                 if state is absent:
                     states.pop(key, None)
                     gone.append(key)
                 else:
                     states[key] = state
+                    if (
+                        may_change_in_place
+                        and getrefcount(state) > LOOP_REFERENCES
+                        and type(state) not in UNCHANGING
+                        and is_among(state, given)
+                    ):
+                        states[key] = snapshot(state)
                 outputs += given
         except Exception as error:
             self._explain(pair, error)
@@ -81,30 +100,40 @@ class FoldLoop:
         check_key(pair)
         raise FoldMisreturned(
             f"operator {self._name!r} expects a fold(key, value, state) that returns (state, outputs), with outputs "
-            f"a list; for {pair!r} Python said: {error}"
+            f"a list; {definition_of(self._fold)} did not for {pair!r}, and Python said: {error}"
         ) from error
 
 
 class StateMachine:
     """A fold as the logic of S."""
 
-    def __init__(self, fold: Fold[Any, Any, Any, Any], make: Callable[[], Any], options: BinOptions, name: str) -> None:
+    def __init__(
+        self,
+        fold: Fold[Any, Any, Any, Any],
+        make: Callable[[], Any],
+        keyed: KeyValue,
+        options: BinOptions,
+        name: str,
+    ) -> None:
         self.timers = PendingTimers()
         self._store = options.store(Bins(options.bins))
         self.bin_state = KeyedState(self._store, self.timers)
         self._loop = FoldLoop(fold, make, name)
+        self._keyed = keyed
         self._name = name
 
     def apply(self, port: int, time: int, rows: list[Any]) -> list[Any]:
         """Apply the fold."""
         outputs: list[Any] = []
+        pairs = self._keyed.pairs(rows)
         try:
-            for states, group in self._store.groups(rows):
+            for states, group in self._store.groups(pairs):
                 given, born, gone = self._loop(states, group)
                 self._store.end(states, born=born, changed=(key for key, _ in group), gone=gone)
+                self.bin_state.kept(states, born, group)
                 outputs += given
         except (TypeError, ValueError) as error:
-            check_pairs(rows, self._name, error)
+            check_pairs(pairs, self._name, error)
             raise
         return outputs
 

@@ -60,14 +60,18 @@ class BinnedLogic:
             by_bin.setdefault(bin_of(key(row)), []).append(row)
         outputs: list[Any] = []
         for bin_id, some in by_bin.items():
-            outputs += self._check(self._consume(port, time, some, self.bin_state.bin_at(bin_id, time)))
+            bin = self.bin_state.bin_at(bin_id, time)
+            outputs += self._check(self._consume(port, time, some, bin))
+            bin.leave()
         return outputs
 
     def on_due(self, time: int) -> list[Any]:
         """Give each bin its items that are due."""
         outputs: list[Any] = []
         for bin_id, items in self.timers.pop_due(time):
-            outputs += self._check(self._on_due(time, items, self.bin_state.bin_at(bin_id, time)))
+            bin = self.bin_state.bin_at(bin_id, time)
+            outputs += self._check(self._on_due(time, items, bin))
+            bin.leave()
         return outputs
 
     def _check(self, outputs: Any) -> list[Any]:

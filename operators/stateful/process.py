@@ -6,15 +6,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from framework.error_context import attach_record, definition_of, raised_here
 from framework.errors import TimeNotCovered
-from operators.error_context import attach_record
+from operators.errors import FoldMisreturned
 from operators.stateful.fold import DISCARD
+from operators.stateful.key_value import KeyValue, check_key
 from operators.stateful.placement import place
+from operators.stateful.returned import UNCHANGING, is_among, outputs_of, snapshot
 from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
 from routing.placement import Key
 from routing.state.keyed import KeyedState
+from routing.state.nan_key import one_nan
 from routing.state.timers import PendingTimers
 
 if TYPE_CHECKING:
@@ -79,31 +83,34 @@ def process(
     >>> example(build).by_time()
     {2: [('tea', 2)], 3: [('milk', 1)]}
 
-    Records are applied in the order of times, those of one time in any order and before its timers. A timer goes off
+    Records are applied in the order of times, those of one time before its timers and, with more than one worker, in
+    any order: whoever wants another one keeps them, and sorts in a timer for `timers.time`. What a step returns follows
+    the rules of a fold's outputs and states (`state_machine`). A timer goes off
     when its time is complete, once per key and time however often it was set; a key without a state is not called.
     `control` and `bins` are those of `stateful_state_machine`.
     """
     options, keys = BinOptions.of(bins), [key for _, key in streams]
-    return place(streams, lambda: _ProcessLogic(logic, keys, options), control=control, options=options, name=name)
+    return place(streams, lambda: ProcessLogic(logic, keys, options, name), control=control, options=options, name=name)
 
 
-class _ProcessLogic:
+class ProcessLogic:
     """A process as the logic of S."""
 
-    def __init__(self, process: Process, keys: list[Key], options: BinOptions) -> None:
+    def __init__(self, process: Process, keys: list[Key], options: BinOptions, name: str) -> None:
         bins = Bins(options.bins)
         self.timers = PendingTimers(once=True)
         self._store = options.store(bins)
         self.bin_state = KeyedState(self._store, self.timers)
         self._process = process
-        self._keys = keys
+        self._keyed = [KeyValue(key, None, name) for key in keys]
+        self._name = name
         self._for_key = Timers(self.timers, bins)
 
     def apply(self, port: int, time: int, rows: list[Any]) -> list[Any]:
         """Apply records one by one."""
-        key_of, step = self._keys[port], partial(self._process.on_record, port)
+        step = partial(self._process.on_record, port)
         outputs: list[Any] = []
-        for states, group in self._store.groups([(key_of(row), row) for row in rows]):
+        for states, group in self._store.groups(self._keyed[port].pairs(rows)):
             outputs += self._each(time, states, group, step)
         return outputs
 
@@ -130,23 +137,34 @@ class _ProcessLogic:
         outputs: list[Any] = []
         born: list[Any] = []
         gone: list[Any] = []
-        row: Any = None
+        key = row = None
         try:
             for key, row in rows:
                 state = get(key, absent)
-                if state is absent:
+                if state is absent and (state := get(key := one_nan(key), absent)) is absent:
                     state = initial()
                     born.append(key)
                 timers.key = key
                 state, given = step(row, state, timers)
+                if type(given) is not list:
+                    given = outputs_of(given, step, row, self._name)
                 if state is absent:
                     states.pop(key, None)
                     gone.append(key)
                 else:
                     states[key] = state
+                    if type(state) not in UNCHANGING and is_among(state, given):
+                        states[key] = snapshot(state)
                 outputs += given
         except Exception as error:
+            if isinstance(error, TypeError | ValueError) and raised_here(error):
+                check_key((key, row))
+                raise FoldMisreturned(
+                    f"operator {self._name!r} expects {definition_of(step)} to return (state, outputs), with outputs a "
+                    f"list; it did not for {row!r}, and Python said: {error}"
+                ) from error
             attach_record(error, row)
             raise
         self._store.end(states, born=born, changed=(key for key, _ in rows), gone=gone)
+        self.bin_state.kept(states, born, rows)
         return outputs

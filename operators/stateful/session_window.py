@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from operators.stateful.process import process
 from operators.stateful.windows.aggregation import Aggregation
 from operators.stateful.windows.clock import Clock
-from operators.stateful.windows.result import Windowed, split
+from operators.stateful.windows.place import place_windows
+from operators.stateful.windows.result import Windowed
 from operators.stateful.windows.sessions import Sessions
 from routing.commands import Control
 from routing.options import BinOptions
@@ -71,4 +71,4 @@ def session_window(
         early=early,
         name=name,
     )
-    return split(process([(stream, key)], logic, control=control, bins=bins, name=name), name)
+    return place_windows(stream, logic, key=key, control=control, bins=bins, name=name)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from operators.stateful.process import process
 from operators.stateful.windows.aggregation import Aggregation
 from operators.stateful.windows.aligned import AlignedWindows
 from operators.stateful.windows.clock import Clock
-from operators.stateful.windows.result import Windowed, split
+from operators.stateful.windows.place import place_windows
+from operators.stateful.windows.result import Windowed
 from routing.commands import Control
 from routing.options import BinOptions
 
@@ -72,4 +72,4 @@ def sliding_window(
         early=early,
         name=name,
     )
-    return split(process([(stream, key)], logic, control=control, bins=bins, name=name), name)
+    return place_windows(stream, logic, key=key, control=control, bins=bins, name=name)

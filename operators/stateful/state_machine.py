@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from framework.dataflow.capability import Capability, InputCapability
-from framework.progress.antichain import MutableAntichain
-from framework.progress.order import Time, linear_key
+from framework.dataflow.stash import Stash
 from operators.stateful.fold import Fold, FoldLoop
 from operators.stateful.initial_state import initial_factory
-from operators.stateful.key_value import by_key, check_key
+from operators.stateful.key_value import KeyValue
 
 if TYPE_CHECKING:
     from operators.stream import Stream
@@ -20,13 +17,40 @@ K = TypeVar("K")
 V = TypeVar("V")
 S = TypeVar("S")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
+@overload
 def state_machine(
-    stream: Stream[tuple[K, V]],
+    stream: Stream[tuple[K, V]], fold: Fold[K, V, S, R], *, initial: S | Callable[[], S], name: str = ...
+) -> Stream[R]: ...
+
+
+@overload
+def state_machine(
+    stream: Stream[T], fold: Fold[K, T, S, R], *, initial: S | Callable[[], S], key: Callable[[T], K], name: str = ...
+) -> Stream[R]: ...
+
+
+@overload
+def state_machine(
+    stream: Stream[T],
     fold: Fold[K, V, S, R],
     *,
     initial: S | Callable[[], S],
+    key: Callable[[T], K],
+    value: Callable[[T], V],
+    name: str = ...,
+) -> Stream[R]: ...
+
+
+def state_machine(
+    stream: Stream[Any],
+    fold: Fold[Any, Any, Any, R],
+    *,
+    initial: Any,
+    key: Callable[[Any], Any] | None = None,
+    value: Callable[[Any], Any] | None = None,
     name: str = "state_machine",
 ) -> Stream[R]:
     """Apply records to the state of their key, in the order of their times.
@@ -40,79 +64,43 @@ def state_machine(
     >>> example(lambda scope: to_stream(scope, pairs).state_machine(count, initial=0).extract()).rows()
     [('tea', 1), ('milk', 1), ('tea', 2)]
 
-    `fold(key, value, state)` returns the new state, or `DISCARD` to forget the key, and the records to send, each of
-    which carries the time of the record that caused it. A record is applied at once if nothing earlier can still
-    arrive, else when that is so; records of one time are applied as they arrive.
+    `fold(key, value, state)` returns the new state, or `DISCARD` to forget the key, and a list of records to send, or
+    an iterator; each carries the time of the record that caused it. A state that was changed in place may be among
+    them: a copy goes on. A part of it must not change once it was sent.
 
-    `initial` is the state of a key not seen before or forgotten: a value that cannot change, such as `0`, or a function
-    that makes a new one, such as `list`.
+    A record is applied at once if nothing earlier can still arrive, else when that is so. Records of one time are
+    applied as they arrive: with more than one worker, those of a key may have overtaken one another.
+
+    `key(record)` gives a record's key, and `value(record)` its value, without which the value is the record. Without
+    either, records are pairs of key and value.
+
+    `initial` is the state of a key not seen before or forgotten: a value that cannot change, such as `0`, or a class or
+    function that makes a new one, such as `list`.
 
     All records of a key come to the same worker, chosen by the key's stable hash.
     """
+    keyed = KeyValue(key, value, name)
     loop = FoldLoop(fold, initial_factory(initial, name), name)
     states: dict[Any, Any] = {}
     builder = stream.scope.operator(name)
-    input = builder.input(stream.outlet, by_key(name))
+    input = builder.input(stream.outlet, keyed.pact)
     output, outlet = builder.output()
-    early = _Early(input.frontier)
+    early = Stash[list[Any]]()
     operator = builder.operator
     operator.on_shut_down.append(early.clear)
-    precedes = input.frontier.less_than
+    precedes, pairs = input.frontier.less_than, keyed.pairs
 
     def logic() -> None:
-        for capability, containers in early.due():
+        for capability, containers in early.take(lambda time: not precedes(time)):
             operator.time = capability.time
-            with capability:
-                session = output.session(capability)
-                for rows in containers:
-                    session.give_container(loop(states, rows)[0])
+            session = output.session(capability)
+            for rows in containers:
+                session.give_container(loop(states, pairs(rows))[0])
         for arrived, rows in input:
-            check_key(rows[0])
             if precedes(arrived.time):
                 early.add(arrived, rows)
             else:
-                output.session(arrived).give_container(loop(states, rows)[0])
+                output.session(arrived).give_container(loop(states, pairs(rows))[0])
 
     builder.build(lambda _: logic)
-    return type(stream)(outlet)  # type: ignore[return-value]
-
-
-class _Early:
-    """Containers that arrived while something earlier could still come, each time with the right to answer it."""
-
-    def __init__(self, frontier: MutableAntichain) -> None:
-        self._frontier = frontier
-        self._waiting: dict[Time, tuple[Capability, list[Any]]] = {}
-        self._order: list[tuple[tuple[int, ...], Time]] = []
-
-    def add(self, arrived: InputCapability, container: Any) -> None:
-        """Keep a container until its turn."""
-        time = arrived.time
-        waiting = self._waiting.get(time)
-        if waiting is None:
-            self._waiting[time] = arrived.retain(), [container]
-            heappush(self._order, (linear_key(time), time))
-        else:
-            waiting[1].append(container)
-
-    def due(self) -> Iterator[tuple[Capability, list[Any]]]:
-        """Take out what nothing earlier can still precede, earliest first."""
-        order, precedes = self._order, self._frontier.less_than
-        later: list[tuple[tuple[int, ...], Time]] = []
-        while order:
-            key, time = heappop(order)
-            if precedes(time):
-                later.append((key, time))
-                if isinstance(time, int):
-                    break
-            else:
-                yield self._waiting.pop(time)
-        for entry in later:
-            heappush(order, entry)
-
-    def clear(self) -> None:
-        """Drop everything."""
-        for capability, _ in self._waiting.values():
-            capability.drop()
-        self._waiting.clear()
-        self._order.clear()
+    return type(stream)(outlet)

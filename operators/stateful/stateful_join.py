@@ -10,6 +10,7 @@ from framework.errors import UserError
 from operators.stateful.fold import DISCARD
 from operators.stateful.process import Timers, process
 from operators.stateful.windows.clock import Clock
+from operators.stateful.windows.event_time import check_whole, event_time_of
 from routing.commands import Control
 from routing.options import BinOptions
 
@@ -105,10 +106,14 @@ def stateful_join(
             f"operator {name!r} is a left join without `within`, which could never tell that a record has no match; "
             f"say how many epochs, or with `WithinEventTime` how much event time, a match may be away"
         )
+    if isinstance(within, WithinEventTime):
+        check_whole(f"operator {name!r}", interval=within.interval)
+    elif not isinstance(within, int | None):
+        raise UserError(f"operator {name!r} received within={within!r}; it is a number of epochs, or a WithinEventTime")
     interval = within.interval if isinstance(within, WithinEventTime) else within
     if interval is not None and interval < 0:
         raise UserError(f"operator {name!r} received within={within!r}; records are at least 0 apart")
-    logic = _Join(within, left=kind == "left")
+    logic = _Join(within, left=kind == "left", name=name)
     return process([(stream, key), (other, other_key)], logic, control=control, bins=bins, name=name)
 
 
@@ -119,8 +124,9 @@ _FOR_EVER = -1
 class _Join:
     """A `Process`. The state of a key is, per side, the records to forget at the end of each epoch, or never."""
 
-    def __init__(self, within: int | WithinEventTime | None, *, left: bool) -> None:
+    def __init__(self, within: int | WithinEventTime | None, *, left: bool, name: str) -> None:
         self._left = left
+        self._name = name
         self._clock: Clock | None = None
         match within:
             case WithinEventTime():
@@ -159,6 +165,8 @@ class _Join:
         if self._clock is None:
             return time, time + self._interval
         position = self._event_times[port](record)
+        if type(position) is not int:
+            position = event_time_of(position, record, self._name)
         return position, max(time, self._clock.reached(position + self._interval + 1))
 
     def _matches(self, kept: dict[int, list[Any]], position: int) -> list[Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import itemgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from operators.stateful.fold import Fold, StateMachine
 from operators.stateful.initial_state import initial_factory
+from operators.stateful.key_value import KeyValue
 from operators.stateful.placement import place
 from routing.commands import Control
 from routing.options import BinOptions
@@ -19,13 +19,55 @@ K = TypeVar("K")
 V = TypeVar("V")
 S = TypeVar("S")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
+@overload
 def stateful_state_machine(
     stream: Stream[tuple[K, V]],
     fold: Fold[K, V, S, R],
     *,
     initial: S | Callable[[], S],
+    control: Stream[Control] | None = ...,
+    bins: int | BinOptions = ...,
+    name: str = ...,
+) -> Stream[R]: ...
+
+
+@overload
+def stateful_state_machine(
+    stream: Stream[T],
+    fold: Fold[K, T, S, R],
+    *,
+    initial: S | Callable[[], S],
+    key: Callable[[T], K],
+    control: Stream[Control] | None = ...,
+    bins: int | BinOptions = ...,
+    name: str = ...,
+) -> Stream[R]: ...
+
+
+@overload
+def stateful_state_machine(
+    stream: Stream[T],
+    fold: Fold[K, V, S, R],
+    *,
+    initial: S | Callable[[], S],
+    key: Callable[[T], K],
+    value: Callable[[T], V],
+    control: Stream[Control] | None = ...,
+    bins: int | BinOptions = ...,
+    name: str = ...,
+) -> Stream[R]: ...
+
+
+def stateful_state_machine(
+    stream: Stream[Any],
+    fold: Fold[Any, Any, Any, R],
+    *,
+    initial: Any,
+    key: Callable[[Any], Any] | None = None,
+    value: Callable[[Any], Any] | None = None,
     control: Stream[Control] | None = None,
     bins: int | BinOptions = 256,
     name: str = "stateful_state_machine",
@@ -41,18 +83,21 @@ def stateful_state_machine(
     >>> example(lambda scope: to_stream(scope, pairs).stateful_state_machine(count, initial=0).extract()).rows()
     [('tea', 1), ('milk', 1), ('tea', 2)]
 
-    `fold` and `initial` are those of `state_machine`. `control` is the stream of `Control` commands, brought to all
+    `fold`, `initial`, `key` and `value` are those of `state_machine`; with more than one worker, records of a key may
+    overtake one another within their time, as there.
+
+    `control` is the stream of `Control` commands, brought to all
     workers with `broadcast()`; records wait until no command at their time can still come, so let it advance with, or
     ahead of, the data. Without one, an operator of a job listens to the job's own (`Flow.command`), and outside of a
-    job each key stays on the worker that its hash names. The outputs of a time are the same in any case.
+    job each key stays on the worker that its hash names. That makes no difference to the outputs of a time.
 
     `bins` is the number of bins, a power of two, or `BinOptions`, which also say where the states are, and who is told
     what became of commands. All stateful operators have these two parameters.
     """
-    options, make = BinOptions.of(bins), initial_factory(initial, name)
+    keyed, options, make = KeyValue(key, value, name), BinOptions.of(bins), initial_factory(initial, name)
     return place(
-        [(stream, itemgetter(0))],
-        lambda: StateMachine(fold, make, options, name),
+        [(stream, keyed.key)],
+        lambda: StateMachine(fold, make, keyed, options, name),
         control=control,
         options=options,
         name=name,

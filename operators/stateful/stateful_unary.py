@@ -49,7 +49,8 @@ def stateful_unary(
     {0: [(0, 'tea')], 2: [(2, 'tea')]}
 
     `fold(time, rows, bin)` is called with records of one bin as soon as nothing earlier can still arrive, perhaps
-    several times for one time, and returns a list of outputs at that time. It may change or replace `bin.state`, and
+    several times for one time, and returns a list of outputs at that time. With more than one worker, records of one
+    time come in any order. It may change or replace `bin.state`, and
     put records off with `bin.put_off(later, record)`: they come to `fold` again when that time is complete.
 
     `key(record)` decides the bin. `initial` is the state of a new bin: a value that cannot change, or a function that

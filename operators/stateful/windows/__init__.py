@@ -1,6 +1,6 @@
 """Windows in event time: what is counted together, when it is known, and what comes too late."""
 
-from operators.stateful.windows.aggregation import Aggregation, counting, reducing
+from operators.stateful.windows.aggregation import Aggregation, collecting, counting, reducing
 from operators.stateful.windows.clock import Clock, EpochClock, WatermarkClock
 from operators.stateful.windows.result import Late, Pane, Window, Windowed, WindowResult
 
@@ -14,6 +14,7 @@ __all__ = [
     "Window",
     "WindowResult",
     "Windowed",
+    "collecting",
     "counting",
     "reducing",
 ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import add
-from typing import Any, Generic, TypeVar
+from operator import add, itemgetter
+from typing import Any, Generic, TypeVar, overload
+
+from operators.stateful.returned import is_among, snapshot
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -30,7 +32,8 @@ class Aggregation(Generic[T, S, R]):
     `initial()` makes the state of a new window, `fold(state, record)` gives the state with one record more,
     `merge(a, b)` that of two windows which have become one, and `finish(state)` the value of a result. Records of one
     epoch come in any order, so neither the order of folds nor how they were merged may matter. A `fold` may change its
-    state in place; then `finish` must return something else than that state. A state is a value that the codec encodes.
+    state in place, and return it; a result that is the state is a copy where the window stays. What `finish` takes out
+    of a state must not change later. A state is a value that the codec encodes.
     """
 
     initial: Callable[[], S]
@@ -51,3 +54,42 @@ def reducing(function: Callable[[R, R], R], *, of: Callable[[T], R]) -> Aggregat
 def counting() -> Aggregation[Any, int | None, int]:
     """Counts records."""
     return reducing(add, of=lambda _: 1)
+
+
+@overload
+def collecting(*, order: Callable[[T], Any] | None = None) -> Aggregation[T, list[Any], list[T]]: ...
+
+
+@overload
+def collecting(
+    *, of: Callable[[T], R], order: Callable[[T], Any] | None = None
+) -> Aggregation[T, list[Any], list[R]]: ...
+
+
+def collecting(
+    *, of: Callable[[Any], Any] = _itself, order: Callable[[Any], Any] | None = None
+) -> Aggregation[Any, list[Any], list[Any]]:
+    """Collects the values `of(record)`, or the records, in a list: `collecting(of=price, order=event_time)`.
+
+    >>> prices = collecting(of=lambda sale: sale[0], order=lambda sale: sale[1])
+    >>> prices.finish(prices.fold(prices.fold([], (5, "b")), (7, "a")))
+    [7, 5]
+
+    They are in the order of `order(record)`. Without one they are in any, which may change from run to run; so are
+    those for which it gives the same.
+    """
+
+    def fold(state: list[Any], record: Any) -> list[Any]:
+        state.append((None if order is None else order(record), of(record)))
+        return state
+
+    def finish(state: list[Any]) -> list[Any]:
+        return [value for _, value in (state if order is None else sorted(state, key=itemgetter(0)))]
+
+    return Aggregation(initial=list, fold=fold, merge=add, finish=finish)
+
+
+def result_of(aggregation: Aggregation[Any, Any, R], state: Any, *, stays: bool) -> R:
+    """The value of a window, which does not change with a state that stays."""
+    value = aggregation.finish(state)
+    return snapshot(value) if stays and is_among(state, [value]) else value

@@ -13,8 +13,10 @@ from typing import Any
 from framework.errors import UserError
 from operators.stateful.fold import DISCARD
 from operators.stateful.process import Timers
-from operators.stateful.windows.aggregation import Aggregation
+from operators.stateful.returned import refuse_none
+from operators.stateful.windows.aggregation import Aggregation, result_of
 from operators.stateful.windows.clock import Clock
+from operators.stateful.windows.event_time import check_whole, event_time_of
 from operators.stateful.windows.result import Late, Pane, Window, WindowResult
 from routing.placement import Key
 
@@ -37,13 +39,14 @@ class AlignedWindows:
         early: str | None,
         name: str,
     ) -> None:
-        check_lengths(length=length, step=step, name=name)
+        check_lengths(length=length, step=step, offset=offset, name=name)
         check_options(lateness=lateness, early=early, name=name)
         self._aggregation = aggregation
         self._length = length
         self._step = step
         self._offset = offset
         self._event_time = event_time
+        self._name = name
         self._clock = clock
         self._lateness = lateness
         self._early = early is not None
@@ -55,7 +58,10 @@ class AlignedWindows:
         windows, due = state
         fold, length = self._aggregation.fold, self._length
         late: list[Window] = []
-        for start in self._starts(self._event_time(record)):
+        event_time = self._event_time(record)
+        if type(event_time) is not int:
+            event_time = event_time_of(event_time, record, self._name)
+        for start in self._starts(event_time):
             window = windows.get(start)
             if window is None:
                 if timers.time > self._clock.reached(start + length + self._lateness):
@@ -63,7 +69,9 @@ class AlignedWindows:
                     continue
                 window = windows[start] = [self._aggregation.initial(), False]
                 self._open(start, due, timers)
-            window[_STATE] = fold(window[_STATE], record)
+            window[_STATE] = folded = fold(window[_STATE], record)
+            if folded is None:
+                refuse_none(fold, self._aggregation.initial, repr(record), self._name)
             if not window[_CHANGED]:
                 window[_CHANGED] = True
                 if self._early or timers.time > self._clock.reached(start + length):
@@ -72,16 +80,16 @@ class AlignedWindows:
 
     def on_timer(self, key: Any, state: Any, timers: Timers) -> tuple[Any, list[Any]]:
         windows, due = state
-        time, reached, finish = timers.time, self._clock.reached, self._aggregation.finish
+        time, reached = timers.time, self._clock.reached
         outputs: list[Any] = []
         for start in sorted(due.pop(time)):
             window, end = windows[start], start + self._length
-            closed_at = reached(end)
+            closed_at, stays = reached(end), time < reached(end + self._lateness)
             if window[_CHANGED] or time == closed_at:
                 window[_CHANGED] = False
-                pane = pane_of(time, closed_at)
-                outputs.append(WindowResult(key, Window(start, end), finish(window[_STATE]), pane))
-            if time == reached(end + self._lateness):
+                value = result_of(self._aggregation, window[_STATE], stays=stays)
+                outputs.append(WindowResult(key, Window(start, end), value, pane_of(time, closed_at)))
+            if not stays:
                 del windows[start]
         return state if windows else DISCARD, outputs
 
@@ -115,8 +123,9 @@ def pane_of(time: int, closed_at: int) -> Pane:
     return Pane.CLOSED if time == closed_at else Pane.CORRECTED
 
 
-def check_lengths(*, length: int, step: int, name: str) -> None:
+def check_lengths(*, length: int, step: int, offset: int, name: str) -> None:
     """Raise for windows that cannot be."""
+    check_whole(f"operator {name!r}", length=length, step=step, offset=offset)
     if not 1 <= step <= length:
         raise UserError(
             f"operator {name!r} cannot have windows of length {length} every {step}; let the length be at least 1, "
@@ -126,6 +135,7 @@ def check_lengths(*, length: int, step: int, name: str) -> None:
 
 def check_options(*, lateness: int, early: str | None, name: str) -> None:
     """Raise for options that make no sense."""
+    check_whole(f"operator {name!r}", lateness=lateness)
     if lateness < 0:
         raise UserError(f"operator {name!r} received lateness={lateness}; it is at least 0, in units of event time")
     if early not in (None, "epoch"):

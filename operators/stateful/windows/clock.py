@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from framework.errors import UserError
+from operators.stateful.windows.event_time import check_whole
 
 SEARCHED_EPOCH_MAX = 2**62
 REMEMBERED_MAX = 4096
@@ -43,6 +44,7 @@ class EpochClock:
     start: int = 0
 
     def __post_init__(self) -> None:
+        check_whole("EpochClock", span=self.span, delay=self.delay, start=self.start)
         if self.span < 1 or self.delay < 0:
             raise UserError(f"{self} cannot be: the span of an epoch is at least 1, and the delay at least 0")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from framework.wire import codec
 
@@ -58,9 +58,3 @@ class Windowed(NamedTuple, Generic[K, T, R]):
 
 for _kind in (Window, Pane, WindowResult, Late):
     codec.register(_kind, f"operators.stateful.windows.{_kind.__name__}")
-
-
-def split(stream: Stream[Any], name: str) -> Windowed[Any, Any, Any]:
-    """Part the results from the records that are late."""
-    results, late = stream.partition(2, lambda item: type(item) is Late, name=f"{name}: late")
-    return Windowed(results, late)

@@ -16,9 +16,11 @@ from typing import Any
 from framework.errors import UserError
 from operators.stateful.fold import DISCARD
 from operators.stateful.process import Timers
-from operators.stateful.windows.aggregation import Aggregation
+from operators.stateful.returned import refuse_none
+from operators.stateful.windows.aggregation import Aggregation, result_of
 from operators.stateful.windows.aligned import check_options, pane_of
 from operators.stateful.windows.clock import Clock
+from operators.stateful.windows.event_time import check_whole, event_time_of
 from operators.stateful.windows.result import Late, Window, WindowResult
 from routing.placement import Key
 
@@ -39,12 +41,14 @@ class Sessions:
         early: str | None,
         name: str,
     ) -> None:
+        check_whole(f"operator {name!r}", gap=gap)
         if gap < 1:
             raise UserError(f"operator {name!r} received gap={gap}; sessions end at least 1 after their last event")
         check_options(lateness=lateness, early=early, name=name)
         self._aggregation = aggregation
         self._gap = gap
         self._event_time = event_time
+        self._name = name
         self._clock = clock
         self._lateness = lateness
         self._early = early is not None
@@ -55,11 +59,15 @@ class Sessions:
     def on_record(self, port: int, record: Any, state: Any, timers: Timers) -> tuple[Any, list[Any]]:
         sessions, awake = state
         event_time, reached = self._event_time(record), self._clock.reached
+        if type(event_time) is not int:
+            event_time = event_time_of(event_time, record, self._name)
         start, end = event_time, event_time + self._gap
         if timers.time > reached(event_time + self._lateness + 1):
             return state if sessions else DISCARD, [Late(record, (Window(start, end),))]
         session = self._session(sessions, start, end)
-        session[_STATE] = self._aggregation.fold(session[_STATE], record)
+        session[_STATE] = folded = self._aggregation.fold(session[_STATE], record)
+        if folded is None:
+            refuse_none(self._aggregation.fold, self._aggregation.initial, repr(record), self._name)
         session[_CHANGED] = True
         closed_at = reached(session[_END])
         times = {closed_at, reached(session[_END] + self._lateness)}
@@ -73,17 +81,18 @@ class Sessions:
 
     def on_timer(self, key: Any, state: Any, timers: Timers) -> tuple[Any, list[Any]]:
         sessions, awake = state
-        time, reached, finish = timers.time, self._clock.reached, self._aggregation.finish
+        time, reached = timers.time, self._clock.reached
         awake.discard(time)
         outputs: list[Any] = []
         kept: list[Any] = []
         for session in sessions:
             start, end, folded, changed = session
-            closed_at = reached(end)
+            closed_at, stays = reached(end), time < reached(end + self._lateness)
             if time == closed_at or (changed and (self._early or time > closed_at)):
                 session[_CHANGED] = False
-                outputs.append(WindowResult(key, Window(start, end), finish(folded), pane_of(time, closed_at)))
-            if time < reached(end + self._lateness):
+                value = result_of(self._aggregation, folded, stays=stays)
+                outputs.append(WindowResult(key, Window(start, end), value, pane_of(time, closed_at)))
+            if stays:
                 kept.append(session)
         return (kept, awake) if kept else DISCARD, outputs
 

@@ -9,7 +9,7 @@ import pytest
 from framework.errors import OperatorFailed
 from framework.launch.execute import example
 from operators import Probe, iterator_source, to_stream
-from operators.errors import RecordNotPair, SharedInitial
+from operators.errors import FoldMisreturned, RecordNotPair, SharedInitial
 from routing.hashing import UnsupportedKey
 from tests.unit.operators.cluster import SEEDS, all_numbers, merged, numbers, run
 
@@ -43,8 +43,39 @@ def test_a_record_that_is_not_a_pair():
         example(lambda scope: to_stream(scope, records).aggregate(lambda key, n, total: total, initial=0).extract())
     assert isinstance(caught.value.__cause__, RecordNotPair)
     assert str(caught.value.__cause__) == (
-        "operator 'aggregate' expects pairs (key, value), and received 7; put a `map` before it"
+        "operator 'aggregate' expects pairs (key, value), and received 7; say `key=`, or put a `map` before it"
     )
+
+
+@pytest.mark.parametrize("pairs", [[("a", 1)], [("a", 1), ("a", 2)]])
+def test_a_fold_that_returns_nothing(pairs: Any):
+    def fold(key, n, some):
+        some.append(n)
+
+    with pytest.raises(OperatorFailed) as caught:
+        example(lambda scope: to_stream(scope, pairs).aggregate(fold, initial=list).extract())
+    assert isinstance(caught.value.__cause__, FoldMisreturned)
+    assert str(caught.value.__cause__) == (
+        f"operator 'aggregate' expects a fold that returns the new state; fold "
+        f"({__file__}:{fold.__code__.co_firstlineno}) returned None for ('a', 1); return the state, also if it was "
+        f"changed in place"
+    )
+
+
+def test_none_is_a_state_where_states_begin_with_it():
+    pairs = [("a", 0), ("b", 2), ("b", 3)]
+
+    def largest(key, n, most):
+        return max(n, most or 0) or None
+
+    result = example(lambda scope: to_stream(scope, pairs).aggregate(largest, initial=None).extract())
+    assert result.rows() == [("a", None), ("b", 3)]
+
+
+def test_a_fold_that_raises_is_told_with_the_record():
+    with pytest.raises(OperatorFailed) as caught:
+        example(lambda scope: to_stream(scope, [("a", 0)]).aggregate(lambda k, n, s: 1 // n, initial=0).extract())
+    assert caught.value.__cause__.__notes__ == ["the record was ('a', 0)"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

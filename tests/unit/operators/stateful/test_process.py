@@ -11,7 +11,8 @@ import pytest
 from framework.errors import GraphError, OperatorFailed, TimeNotCovered
 from framework.launch.execute import example
 from operators import DISCARD, BinOptions, Process, Timers, empty, iterator_source, process, to_stream
-from operators.stateful.process import _ProcessLogic
+from operators.errors import FoldMisreturned
+from operators.stateful.process import ProcessLogic
 from routing.bins import BinId
 from routing.hashing import UnsupportedKey
 from tests.unit.operators.moving import Outcome, Rows, by_epoch, run_moving
@@ -88,7 +89,7 @@ def test_a_timer_can_set_another_one():
 
 
 def test_a_timer_that_is_set_often_is_kept_once():
-    logic = _ProcessLogic(Alarm(), [of_key], BinOptions(1))
+    logic = ProcessLogic(Alarm(), [of_key], BinOptions(1), "process")
     logic.apply(0, 0, [("a", 5), ("b", 5)] * 1000)
     assert sorted(logic.timers.extract(BinId(0))) == [(5, "a"), (5, "b")]
 
@@ -100,10 +101,81 @@ def test_a_timer_for_the_past():
     assert str(caught.value.__cause__) == ("a timer was set for 3 at time 4; set it for this time or a later one")
 
 
-def test_a_key_without_a_stable_hash():
+class Misreturning:
+    """Returns what it is given."""
+
+    def __init__(self, returned: Any) -> None:
+        self.returned = returned
+
+    def initial(self):
+        return 0
+
+    def on_record(self, port, record, state, timers):
+        timers.set(timers.time)
+        return (state, []) if record[1] else self.returned
+
+    def on_timer(self, key, state, timers):
+        return self.returned
+
+
+def line_of(function: Any) -> str:
+    return f"{function.__name__} ({__file__}:{function.__code__.co_firstlineno})"
+
+
+@pytest.mark.parametrize("stays", [False, True])
+@pytest.mark.parametrize(
+    ("returned", "complaint"),
+    [
+        (None, "to return (state, outputs), with outputs a list; it did not for {}, and Python said: cannot unpack"),
+        ((0, "tea"), "gave 'tea' as outputs for {}; to send that as one output, return ['tea']"),
+        ((0, ("tea", 1)), "gave ('tea', 1) as outputs for {}; to send that as one output, return [('tea', 1)]"),
+        ((0, None), "gave None as outputs for {}; return [] if there are none"),
+    ],
+)
+def test_logic_of_the_wrong_shape(returned: Any, complaint: str, stays: bool):
+    logic = Misreturning(returned)
     with pytest.raises(OperatorFailed) as caught:
-        alarms([(0, [(frozenset(), 1)])])
+        alarms([(0, [("a", stays)])], logic=logic)
+    assert isinstance(caught.value.__cause__, FoldMisreturned)
+    said = str(caught.value.__cause__)
+    assert said.startswith("operator 'process' expects ")
+    assert line_of(logic.on_timer if stays else logic.on_record) in said
+    assert complaint.format("'a'" if stays else "('a', False)") in said
+
+
+def test_a_state_that_was_sent_does_not_change():
+    class Collect:
+        def initial(self):
+            return []
+
+        def on_record(self, port, record, state, timers):
+            timers.set(timers.time)
+            state.append(record[1])
+            return state, [state]
+
+        def on_timer(self, key, state, timers):
+            state.append("timer")
+            return state, [state]
+
+    assert alarms([(0, [("a", 1), ("a", 2)]), (1, [("a", 3)])], logic=Collect()) == {
+        0: [[1], [1, 2], [1, 2, "timer"]],
+        1: [[1, 2, "timer", 3], [1, 2, "timer", 3, "timer"]],
+    }
+
+
+@pytest.mark.parametrize("key", [frozenset(), []])
+def test_a_key_without_a_stable_hash(key: Any):
+    with pytest.raises(OperatorFailed) as caught:
+        alarms([(0, [(key, 1)])])
     assert isinstance(caught.value.__cause__, UnsupportedKey)
+
+
+@pytest.mark.parametrize("records", [[()], [("a", 1), ()]])
+def test_a_function_of_keys_that_fails(records: Rows):
+    with pytest.raises(OperatorFailed) as caught:
+        alarms([(0, records)])
+    assert isinstance(caught.value.__cause__, IndexError)
+    assert caught.value.__cause__.__notes__ == ["the record was ()"]
 
 
 @pytest.mark.parametrize("on_bins", [False, True])

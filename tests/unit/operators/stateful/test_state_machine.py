@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import warnings
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 from weakref import ref
@@ -140,7 +141,8 @@ def test_a_record_that_is_not_a_pair(record: Any):
         example(lambda scope: to_stream(scope, [("a", 1), record]).state_machine(count, initial=0).extract())
     assert isinstance(caught.value.__cause__, RecordNotPair)
     assert str(caught.value.__cause__) == (
-        f"operator 'state_machine' expects pairs (key, value), and received {record!r}; put a `map` before it"
+        f"operator 'state_machine' expects pairs (key, value), and received {record!r}; say `key=`, or put a `map` "
+        f"before it"
     )
 
 
@@ -151,6 +153,79 @@ def test_a_fold_of_the_wrong_shape(fold: Any):
     assert isinstance(caught.value.__cause__, FoldMisreturned)
     assert "returns (state, outputs)" in str(caught.value.__cause__)
     assert "('a', 1)" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("outputs", ["tea", b"tea", {"tea": 1}, ("tea", 1), (("tea", 1),), bytearray(b"tea")])
+def test_a_single_output_where_a_list_belongs(outputs: Any):
+    def fold(key, value, state):
+        return state, outputs
+
+    with pytest.raises(OperatorFailed) as caught:
+        example(lambda scope: to_stream(scope, [("a", 1)]).state_machine(fold, initial=0).extract())
+    line = f"fold ({__file__}:{fold.__code__.co_firstlineno})"
+    assert isinstance(caught.value.__cause__, FoldMisreturned)
+    assert str(caught.value.__cause__) == (
+        f"operator 'state_machine' expects a fold that returns (state, outputs), with outputs a list or a generator; "
+        f"{line} gave {outputs!r} as outputs for ('a', 1); to send that as one output, return [{outputs!r}]"
+    )
+
+
+@pytest.mark.parametrize("outputs", [[1, 2], (n for n in [1, 2]), {1: 0, 2: 0}.keys(), range(1, 3), iter([1, 2])])
+def test_outputs_in_any_iterable(outputs: Any):
+    result = example(
+        lambda scope: to_stream(scope, [("a", 1)]).state_machine(lambda k, v, s: (s, outputs), initial=0).extract()
+    )
+    assert result.rows() == [1, 2]
+
+
+@dataclass
+class Seen:
+    words: list[str]
+
+
+@pytest.mark.parametrize(
+    ("initial", "change", "sent"),
+    [
+        (list, list.append, lambda state: state),
+        (lambda: None, None, lambda state: ("k", state)),
+        (list, list.append, lambda state: ["k", state]),
+        (list, list.append, lambda state: {"k": state}),
+        (set, set.add, lambda state: ("k", state)),
+        (dict, lambda state, word: state.setdefault("words", []).append(word), lambda state: ("k", state)),
+        (lambda: Seen([]), lambda state, word: state.words.append(word), lambda state: state),
+    ],
+)
+def test_a_state_that_was_sent_does_not_change(initial: Any, change: Any, sent: Any):
+    """Whoever collects the outputs in the same process sees what another process would."""
+
+    def fold(key, word, state):
+        if change is None:
+            state = [] if state is None else state
+            state.append(word)
+        else:
+            change(state, word)
+        outputs = [sent(state)]
+        seen.append(repr(outputs[0]))
+        return state, outputs
+
+    seen: list[str] = []
+    epochs = [(0, [("k", "tea"), ("k", "milk")]), (1, [("k", "sugar")])]
+    result = example(lambda scope: iterator_source(scope, epochs).state_machine(fold, initial=initial).extract())
+    assert [repr(row) for row in result.rows()] == seen
+    assert len({*seen}) == 3
+
+
+def test_a_state_that_is_not_sent_is_not_copied():
+    states: list[Any] = []
+
+    def fold(key, word, state):
+        states.append(state)
+        state.append(word)
+        return state, [(key, len(state))]
+
+    epochs = [(0, [("k", "tea"), ("k", "milk")]), (1, [("k", "sugar")])]
+    example(lambda scope: iterator_source(scope, epochs).state_machine(fold, initial=list).extract())
+    assert states[0] is states[1] is states[2]
 
 
 def test_a_fold_that_raises():

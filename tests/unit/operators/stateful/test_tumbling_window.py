@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
-from framework.errors import UserError
+from framework.dataflow.scope import Scope
+from framework.errors import OperatorFailed, UserError
 from framework.launch.execute import example, execute
 from operators import (
     Aggregation,
@@ -20,11 +24,14 @@ from operators import (
     Window,
     Windowed,
     WindowResult,
+    WithinEventTime,
+    collecting,
     counting,
     iterator_source,
     reducing,
     to_stream,
 )
+from operators.errors import FoldMisreturned
 from routing.bins import Bins
 from routing.state.memory import MemoryStore
 from tests.unit.operators.cluster import run
@@ -212,3 +219,127 @@ def test_results_travel_between_workers():
 def test_options_that_make_no_sense(options: dict[str, Any], says: str):
     with pytest.raises(UserError, match=f"operator 'tumbling_window' .*{says}"):
         tumble([], **options)
+
+
+def appended(state: list[Any], event: Any) -> list[Any]:
+    state.append(event[2])
+    return state
+
+
+@pytest.mark.parametrize(
+    "finish",
+    [lambda state: state, lambda state: ("found", state)],
+    ids=["the state itself", "within a tuple"],
+)
+def test_a_result_that_is_out_does_not_change(finish: Any):
+    """Whoever collects the results in the same process sees what another process would."""
+    epochs = [[("a", 1, "a")], [("a", 2, "b")], [("a", 5, "c")], [("a", 3, "d")]]
+    aggregation = Aggregation(list, appended, lambda a, b: a + b, finish)
+
+    def build(scope):
+        results, _ = iterator_source(scope, enumerate(epochs)).tumbling_window(
+            aggregation, length=5, key=of_key, event_time=at, clock=EpochClock(2), lateness=10, early="epoch"
+        )
+        return results.filter(lambda result: result.window.start == 0).map(lambda result: result.value).extract()
+
+    assert example(build).by_time() == {
+        0: [finish(["a"])],
+        1: [finish(["a", "b"])],
+        2: [finish(["a", "b"])],
+        3: [finish(["a", "b", "d"])],
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "values"),
+    [
+        ({"order": at}, [[("a", 1, 7), ("a", 3, 5)], [("a", 1, 7), ("a", 2, 6), ("a", 3, 5)]]),
+        ({"of": amount, "order": at}, [[7, 5], [7, 6, 5]]),
+        ({"of": amount}, [[5, 7], [5, 7, 6]]),
+    ],
+)
+def test_collecting(options: Any, values: Any):
+    epochs = [[("a", 3, 5), ("a", 1, 7)], [("a", 2, 6)]]
+
+    def build(scope):
+        results, _ = iterator_source(scope, enumerate(epochs)).tumbling_window(
+            collecting(**options), length=10, key=of_key, event_time=at, clock=EpochClock(10), lateness=10
+        )
+        return results.map(lambda result: result.value).extract()
+
+    assert example(build).rows() == values
+
+
+@pytest.mark.parametrize("later", [[], [("a", 2, "b")]])
+def test_a_fold_that_returns_nothing(later: Any):
+    aggregation: Any = Aggregation(list, lambda some, event: some.append(event), lambda a, b: a + b)
+    with pytest.raises(OperatorFailed) as caught:
+        example(
+            lambda scope: (
+                to_stream(scope, [("a", 1, "a"), *later])
+                .tumbling_window(aggregation, length=5, key=of_key, event_time=at, clock=EpochClock(2), name="five")
+                .results.extract()
+            )
+        )
+    assert isinstance(caught.value.__cause__, FoldMisreturned)
+    assert f"{__file__}:{aggregation.fold.__code__.co_firstlineno}) returned None for ('a', 1, 'a')" in str(
+        caught.value.__cause__
+    )
+
+
+@pytest.mark.parametrize("given", [3.5, datetime(2026, 1, 1), timedelta(1), None])
+def test_an_event_time_that_is_no_integer(given: Any):
+    def windows(stream: Any) -> list[Any]:
+        options: dict[str, Any] = {"key": of_key, "event_time": lambda event: event[1], "clock": EpochClock(2)}
+        within = WithinEventTime(1, at, at, EpochClock(2))
+        return [
+            stream.tumbling_window(counting(), length=5, **options, name="found").results,
+            stream.session_window(counting(), gap=5, **options, name="found").results,
+            stream.stateful_join(stream, key=of_key, other_key=of_key, within=within, name="found"),
+        ]
+
+    def nth(number: int, scope: Scope) -> Any:
+        return windows(to_stream(scope, [("a", given)]))[number].extract()
+
+    for number in range(3):
+        with pytest.raises(OperatorFailed) as caught:
+            example(partial(nth, number))
+        assert str(caught.value.__cause__) == (
+            f"operator 'found': event_time(record) gave {given!r} for {('a', given)!r}; an event time is an integer, "
+            f"such as milliseconds"
+        )
+
+
+def test_an_event_time_of_another_integral_type():
+    events: list[Any] = [("a", np.int64(3)), ("a", True)]
+    [[window]] = tumble([events])[0].values()
+    assert window == ("a", 0, 2, "closed")
+
+
+@pytest.mark.parametrize(
+    ("what", "make"),
+    [
+        ("length=datetime.timedelta(days=1)", lambda s, o: s.tumbling_window(counting(), length=timedelta(1), **o)),
+        ("step=0.5", lambda s, o: s.sliding_window(counting(), length=1, step=0.5, **o)),
+        ("offset=0.5", lambda s, o: s.tumbling_window(counting(), length=1, offset=0.5, **o)),
+        ("lateness=0.5", lambda s, o: s.tumbling_window(counting(), length=1, lateness=0.5, **o)),
+        ("gap=0.5", lambda s, o: s.session_window(counting(), gap=0.5, **o)),
+        ("span=datetime.timedelta(days=1)", lambda s, o: EpochClock(timedelta(1))),  # type: ignore[arg-type]
+        (
+            "interval=0.5",
+            lambda s, o: s.stateful_join(
+                s,
+                key=of_key,
+                other_key=of_key,
+                within=WithinEventTime(0.5, at, at, EpochClock(1)),  # type: ignore[arg-type]
+            ),
+        ),
+    ],
+)
+def test_a_length_that_is_no_integer(what: str, make: Any):
+    options = {"key": of_key, "event_time": at, "clock": EpochClock(1)}
+    with pytest.raises(UserError) as caught:
+        example(lambda scope: make(to_stream(scope, []), options))
+    assert str(caught.value).endswith(
+        f" received {what}; it is a length of event time, an integer, such as milliseconds"
+    )
