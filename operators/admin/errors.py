@@ -17,5 +17,9 @@ class JobUnreachable(WorldError):
     """A job that should be running does not answer."""
 
 
+class JobEnded(JobUnreachable):
+    """The job came to its end while it was called; the text says how."""
+
+
 class RunDirectoryUnusable(WorldError):
     """The directory that a job is found by cannot be written."""

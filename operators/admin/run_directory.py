@@ -1,8 +1,9 @@
 """`.hailer`: how the `hailer` command finds the jobs that were started in a directory.
 
 Each running job has a folder of its own there, by its name: `job.json` says where its admin endpoint is and which
-process supervises it, `token` (mode 0600) is what a request must show. A job that ends removes its folder; what a
-killed one left behind is known by its process id and start time, and makes way for the next.
+process supervises it, `token` (mode 0600) is what a request must show. A job that ends leaves only `ended.json`, which
+says how it ended to a command that it ended under; the next of its name removes it. What a killed one left behind is
+known by its process id and start time, and makes way for the next, too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -23,7 +24,9 @@ from operators.admin.errors import NoSuchJob, RunDirectoryUnusable
 from routing.state.directory_lock import exclusive
 
 FOLDER = ".hailer"
+ENDED = "ended.json"
 NAMESAKES_MAX = 100
+REPORT_CHARS_MAX = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,18 @@ class RunningJob:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedJob:
+    """How a job ended, as `ended.json` says it."""
+
+    pid: int
+    born: str
+    report: str
+    """Empty if it ended well."""
+    done: str = ""
+    """What it had done then."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobFolder:
     """A job's folder in the run directory, as its supervisor holds it."""
 
@@ -66,9 +81,21 @@ class JobFolder:
         job = RunningJob(self.name, host, port, pid, birth(pid), started_s)
         _write(self.folder / "job.json", json.dumps(asdict(job)))
 
+    def tell_end(self, report: str | None, done: str = "") -> None:
+        """Let commands know how the job ended: well, having `done` something, or as a report says."""
+        pid = os.getpid()
+        ended = EndedJob(pid, birth(pid), (report or "")[:REPORT_CHARS_MAX], done)
+        with suppress(OSError):  # they find it gone, and can say no more
+            _write(self.folder / ENDED, json.dumps(asdict(ended)))
+
     def release(self) -> None:
         """The job has ended."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if not (self.folder / ENDED).exists():
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return
+        for path in self.folder.iterdir():
+            if path.name != ENDED:
+                path.unlink()
 
 
 def claim(directory: Path, job: str) -> JobFolder:
@@ -114,6 +141,15 @@ def find_job(directory: Path, name: str | None) -> tuple[RunningJob, str]:
             f"the token of job {chosen[0].name!r} cannot be read ({error.strerror}); "
             f"only the user who started the job may steer it"
         ) from error
+
+
+def how_it_ended(directory: Path, job: RunningJob) -> EndedJob | None:
+    """How a job ended that ran in a directory; None if it has left no word."""
+    try:
+        ended = EndedJob(**json.loads((directory / FOLDER / job.name / ENDED).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    return ended if (ended.pid, ended.born) == (job.pid, job.born) else None
 
 
 def birth(pid: int) -> str:

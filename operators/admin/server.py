@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from framework.errors import UserError, WorldError
+from operators.admin.errors import JobEnded
 from operators.admin.json_codec import to_json
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
@@ -125,6 +126,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(refused.status, {"error": str(refused)})
         except UserError as error:
             self._reply(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+        except JobEnded as error:
+            self._reply(HTTPStatus.GONE, {"error": str(error)})
         except WorldError as error:
             self._reply(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
         except OSError:

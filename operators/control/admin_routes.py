@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from framework.errors import WorldError
 from framework.suggest import hint
-from operators.admin.errors import BadRequest
+from operators.admin.errors import BadRequest, JobEnded
 from operators.admin.server import Handler
-from operators.control.job_service import STRATEGIES, JobService, PlanOptions
+from operators.control.job_service import ChangeOptions, JobService
+from routing.migration.goals import STRATEGIES, Pace
 
 GAP_S_MAX = 3600
 
 
 def reads(service: JobService) -> Mapping[str, Handler]:
     """What can be asked."""
-    return {
+    handlers: Mapping[str, Handler] = {
         "status": lambda _: service.status(),
         "explain": lambda arguments: service.explain(arguments.get("operator")),
-        "plan": lambda _: service.plan(),
-        "scale": lambda _: service.scaling(),
+        "change": lambda arguments: service.change(_number(arguments)),
         "broker": lambda _: service.broker(),
     }
+    return _telling_the_end(service, handlers)
 
 
 def actions(service: JobService) -> Mapping[str, Handler]:
@@ -42,20 +45,20 @@ def actions(service: JobService) -> Mapping[str, Handler]:
     def scale(arguments: Mapping[str, Any]) -> Any:
         match arguments:
             case {"processes": int(count)} if type(count) is int:
-                return service.scale(count, dry_run=bool(arguments.get("dry_run")))
+                return service.scale(count, _options(arguments))
         raise BadRequest('a scale says how many processes there shall be: {"processes": 3}')
 
     def leave(arguments: Mapping[str, Any]) -> Any:
         match arguments:
             case {"worker": int(worker)} if type(worker) is int:
-                return service.leave(worker)
+                return service.leave(worker, _options(arguments))
         raise BadRequest('a leave says which worker: {"worker": 2}')
 
     def finish(_: Mapping[str, Any]) -> Any:
         service.finish()
         return {}
 
-    return {
+    handlers: Mapping[str, Handler] = {
         "move": move,
         "map": map,
         "rebalance": lambda arguments: service.rebalance(_options(arguments)),
@@ -64,18 +67,43 @@ def actions(service: JobService) -> Mapping[str, Handler]:
         "leave": leave,
         "finish": finish,
     }
+    return _telling_the_end(service, handlers)
+
+
+def _telling_the_end(service: JobService, handlers: Mapping[str, Handler]) -> Mapping[str, Handler]:
+    """The same, but what fails because the job is about to end says so."""
+
+    def handle(handler: Handler, arguments: Mapping[str, Any]) -> Any:
+        try:
+            return handler(arguments)
+        except WorldError as error:
+            if service.ending:
+                raise JobEnded(f"the job is about to end: {error}") from error
+            raise
+
+    return {name: partial(handle, handler) for name, handler in handlers.items()}
+
+
+def _number(arguments: Mapping[str, Any]) -> int:
+    number = str(arguments.get("number"))
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        raise BadRequest(f"a change has a number, not {number[:40]!r}")
+    return int(number)
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
     return bool(values) and all(type(value) is int for value in values)
 
 
-def _options(arguments: Mapping[str, Any]) -> PlanOptions:
-    strategy = arguments.get("strategy") or None
-    if strategy is not None and strategy not in STRATEGIES:
+def _options(arguments: Mapping[str, Any]) -> ChangeOptions:
+    strategy = arguments.get("strategy") or Pace().strategy
+    if strategy not in STRATEGIES:
         known = ", ".join(STRATEGIES)
         raise BadRequest(f"there is no strategy {strategy!r}; there are {known}{hint(str(strategy), STRATEGIES)}")
     gap_s = arguments.get("gap_s") or 0
     if not isinstance(gap_s, int | float) or not 0 <= gap_s <= GAP_S_MAX:
         raise BadRequest(f"a gap of {gap_s!r} s between steps cannot be; give 0 to {GAP_S_MAX}")
-    return PlanOptions(strategy, gap_s, bool(arguments.get("dry_run")))
+    group = arguments.get("group")
+    if not isinstance(group, str | None):
+        raise BadRequest(f"a group of operators has a name, not {group!r}")
+    return ChangeOptions(Pace(strategy, gap_s), group, bool(arguments.get("dry_run")))

@@ -7,32 +7,32 @@ import sys
 import time
 from argparse import REMAINDER, BooleanOptionalAction, Namespace, _SubParsersAction
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Any
 
 from framework.errors import HailerError
 from operators.admin.client import JobClient
-from operators.admin.errors import BadRequest, JobUnreachable
+from operators.admin.errors import BadRequest, JobEnded
 from operators.admin.json_codec import from_json
-from operators.admin.run_directory import running_jobs
+from operators.admin.run_directory import how_it_ended
 from operators.control.cli_parser import Parser
 from operators.control.doctor import examine
 from operators.control.job_control import JobControl
-from operators.control.job_messages import Explanation, JobStatus, PlanStatus, ProposedPlan, ScaleAnswer, ScaleState
-from operators.control.job_service import STRATEGIES
+from operators.control.job_messages import Answer, ChangeState, Explanation, JobStatus
 from operators.control.render import (
+    answer_lines,
     change_line,
+    change_summary,
     explain_page,
-    plan_line,
-    scale_line,
-    scale_summary,
     status_page,
-    summary_line,
+    unmoved_lines,
 )
-from operators.control.worker_messages import PlanState
-from operators.errors import JobFileError
+from operators.control.terminal import columns
 from operators.job.job_file import load_job
+from routing.migration.goals import STRATEGIES, GoalState, Pace
 
 WATCH_S = 1.0
 POLL_S = 0.1
@@ -58,12 +58,9 @@ def main() -> None:
 
 def run(flags: Namespace) -> int:
     """Load the job and hand it the rest of the command line."""
-    try:
-        job = load_job(Path(flags.file))
-    except JobFileError as error:
-        flags.parser.error(str(error))
+    job = load_job(Path(flags.file))
     sys.argv = [f"hailer run {flags.file}", *flags.arguments]
-    job.main(control_plane=JobControl(job.name, Path.cwd(), prefix=flags.prefix))
+    job.main(control_plane=JobControl(job.name, Path.cwd(), prefix=flags.prefix, tells_end=True))
     return 0
 
 
@@ -73,17 +70,26 @@ def status(flags: Namespace) -> int:
     while True:
         try:
             answer = client.get("status")
-        except JobUnreachable:
-            if flags.watch and client.name not in [job.name for job in running_jobs(Path.cwd())]:
-                return 0  # it has ended while we watched
-            raise
-        page = json.dumps(answer) if flags.json else status_page(from_json(JobStatus, answer))
-        if flags.watch and not flags.json and sys.stdout.isatty():
-            page = f"{CLEAR}{page}"
-        print(page, flush=True)
+        except JobEnded as error:
+            if not flags.watch:
+                raise
+            if not flags.json:
+                ended = how_it_ended(*client.run) if client.run is not None else None
+                print(f"\n{ended.report or ended.done if ended is not None else error}")
+            return 0
+        print(json.dumps(answer) if flags.json else _status_page(answer, watched=flags.watch), flush=True)
         if not flags.watch:
             return 0
         time.sleep(WATCH_S)
+
+
+def _status_page(answer: dict[str, Any], *, watched: bool) -> str:
+    """The page for the terminal that there is: one that is watched has to fit as a whole."""
+    status = from_json(JobStatus, answer)
+    if not sys.stdout.isatty():
+        return status_page(status)
+    columns, lines = get_terminal_size()
+    return f"{CLEAR}{status_page(status, columns, lines - 1)}" if watched else status_page(status, columns)
 
 
 def explain(flags: Namespace) -> int:
@@ -116,27 +122,20 @@ def rebalance(flags: Namespace) -> int:
 
 
 def cancel(flags: Namespace) -> int:
-    """End the plan that is under way."""
-    print(plan_line(from_json(PlanState, JobClient.of(Path.cwd(), flags.job).post("cancel", {}))))
+    """End what moves bins."""
+    for goal in from_json(tuple[GoalState, ...], JobClient.of(Path.cwd(), flags.job).post("cancel", {})):
+        print(f"{goal.text} ends after this step: {goal.bins_moved} of {goal.bins} bins have moved")
     return 0
 
 
 def scale(flags: Namespace) -> int:
     """Change the number of processes."""
-    client = JobClient.of(Path.cwd(), flags.job)
-    asked = {"processes": flags.processes, "dry_run": flags.dry_run}
-    answer = from_json(ScaleAnswer, client.post("scale", asked))
-    if not answer.begun:
-        print(change_line(answer))
-        return 0
-    return _follow(client)
+    return _carry_out(flags, "scale", {"processes": flags.processes})
 
 
 def leave(flags: Namespace) -> int:
     """Let a worker leave."""
-    client = JobClient.of(Path.cwd(), flags.job)
-    client.post("leave", {"worker": flags.worker})
-    return _follow(client)
+    return _carry_out(flags, "leave", {"worker": flags.worker})
 
 
 def finish(flags: Namespace) -> int:
@@ -157,51 +156,44 @@ def doctor(flags: Namespace) -> int:
 
 
 def _carry_out(flags: Namespace, action: str, arguments: dict[str, Any]) -> int:
-    """Have a plan made and, unless it is only to be shown, wait for its end. Ctrl-C ends it after the current step."""
+    """Ask for a change and, unless it is only to be shown, wait for its end."""
     client = JobClient.of(Path.cwd(), flags.job)
     options = {"strategy": flags.strategy, "gap_s": flags.gap, "dry_run": flags.dry_run}
-    proposed = from_json(ProposedPlan, client.post(action, {**arguments, **options}))
-    if flags.dry_run:
-        print(proposed.plan if proposed.plan.bins else "nothing to move")
+    group = {"group": flags.group} if getattr(flags, "group", None) is not None else {}
+    answer = from_json(Answer, client.post(action, {**arguments, **options, **group}))
+    if unmoved := unmoved_lines(answer):
+        print(unmoved, file=sys.stderr, flush=True)
+    if answer.number is None:
+        print(answer_lines(answer))
         return 0
-    if proposed.number is None:
-        print("nothing to move: every bin is where it should be")
-        return 0
-    shown = ""
+    return _follow(client, answer.number, verbose=flags.verbose)
+
+
+def _follow(client: JobClient, number: int, *, verbose: bool) -> int:
+    """Show how a change is doing until it has ended. Ctrl-C ends it after the current step."""
+    told, line, asked = 0, "", False
     while True:
         try:
-            state = from_json(PlanStatus, client.get("plan"))
+            state = from_json(ChangeState, client.get("change", number=str(number)))
+            for event, detail in zip(state.log[told:], state.details[told:], strict=True):
+                shown = f"{event}: {detail}" if verbose and detail else event
+                print(f"{ERASE * bool(line)}{shown}", flush=True)
+                line = ""
+            told = len(state.log)
             if state.finished:
                 break
-            shown = _show_line(plan_line(state), shown)
+            line = _show_line(change_line(state, columns()), line)
             time.sleep(POLL_S)
         except KeyboardInterrupt:
+            if asked:
+                raise
+            asked = True
             print("\nending after this step; Ctrl-C again leaves it to itself", file=sys.stderr, flush=True)
-            client.post("cancel", {})
-    _show_line("", shown)
-    print(summary_line(state))
-    return 1 if state.failure or state.cancelled else 0
-
-
-def _follow(client: JobClient) -> int:
-    """Show how processes join and leave until they have. It goes on by itself if nobody watches."""
-    told, line = 0, ""
-    while True:
-        state = from_json(ScaleState, client.get("scale"))
-        for event in state.log[told:]:
-            print(f"{ERASE * bool(line)}{event}", flush=True)
-        told = len(state.log)
-        if state.finished:
-            break
-        line = _show_line(scale_line(state), line)
-        try:
-            time.sleep(POLL_S)
-        except KeyboardInterrupt:
-            print("it goes on by itself; `hailer status` shows how far it is", file=sys.stderr, flush=True)
-            raise
+            with suppress(BadRequest):  # nothing moves: processes start, or leave
+                client.post("cancel", {})
     _show_line("", line)
-    print(scale_summary(state))
-    return 1 if state.failure else 0
+    print(change_summary(state))
+    return 1 if state.failure or state.cancelled else 0
 
 
 def _show_line(line: str, shown: str) -> str:
@@ -270,10 +262,12 @@ def _add_plans(commands: _SubParsersAction[Parser]) -> None:
     parser = _add(commands, "move", move, "give some bins to a worker", "hailer move 17 19 --to 0")
     parser.add_argument("bins", nargs="+", type=int, metavar="BIN", help="a bin's number")
     parser.add_argument("--to", type=int, required=True, metavar="W", help="the worker that shall own them")
-    _add_plan(parser, "all-at-once")
+    _add_group(parser)
+    _add_pace(parser)
     parser = _add(commands, "map", map_, "give every bin the owner that a file names", "hailer map owners.json")
     parser.add_argument("file", metavar="FILE", help="a JSON list with the owner of each bin, bin 0 first")
-    _add_plan(parser, "optimized")
+    _add_group(parser)
+    _add_pace(parser)
     parser = _add(
         commands,
         "rebalance",
@@ -281,9 +275,12 @@ def _add_plans(commands: _SubParsersAction[Parser]) -> None:
         "spread the bins over the workers",
         "hailer rebalance --strategy fluid --dry-run",
     )
-    parser.description = "Give each worker about the same number of keys, and move as few as that takes."
-    _add_plan(parser, "optimized")
-    parser = _add(commands, "cancel", cancel, "end the plan that is under way, after its step", "hailer cancel")
+    parser.description = (
+        "Give each worker about the same share of the records and keys, and move as few bins as that takes. After "
+        "`hailer scale` that is so already."
+    )
+    _add_pace(parser)
+    parser = _add(commands, "cancel", cancel, "end what moves bins, after its current step", "hailer cancel")
     _add_job(parser)
 
 
@@ -294,8 +291,7 @@ def _add_scales(commands: _SubParsersAction[Parser]) -> None:
         "and let them leave: those with the highest numbers first. The one that feeds the job stays."
     )
     parser.add_argument("processes", type=int, metavar="N", help="how many processes there shall be")
-    parser.add_argument("--dry-run", action="store_true", help="say what would happen and do nothing")
-    _add_job(parser)
+    _add_pace(parser)
     parser = _add(commands, "finish", finish, "end the inputs that Spark feeds (run --serve)", "hailer finish")
     parser.description = (
         "Let a job that Spark feeds end: it takes nothing more, goes through what it has, and stays until its outputs "
@@ -305,7 +301,7 @@ def _add_scales(commands: _SubParsersAction[Parser]) -> None:
     parser = _add(commands, "leave", leave, "let a worker leave the job", "hailer leave 2")
     parser.description = "Move a worker's bins to the others and let it leave, with all other workers of its process."
     parser.add_argument("worker", type=int, metavar="W", help="a worker's number, as in `hailer status`")
-    _add_job(parser)
+    _add_pace(parser)
 
 
 def _add(
@@ -317,10 +313,22 @@ def _add(
     return parser
 
 
-def _add_plan(parser: Parser, usually: str) -> None:
-    parser.add_argument("--strategy", choices=list(STRATEGIES), help=f"how the moves are cut into steps ({usually})")
+def _add_group(parser: Parser) -> None:
+    parser.add_argument(
+        "--group", metavar="NAME", help="which operators, if those of the job differ in their numbers of bins"
+    )
+
+
+def _add_pace(parser: Parser) -> None:
+    parser.add_argument(
+        "--strategy",
+        choices=list(STRATEGIES),
+        default=Pace().strategy,
+        help="how the moves are cut into steps (paced: by how long the last step was felt)",
+    )
     parser.add_argument("--gap", type=float, default=0.0, metavar="S", help="seconds between steps (0)")
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and do nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show what would move and do nothing")
+    parser.add_argument("--verbose", action="store_true", help="say how long each part of a join takes")
     _add_job(parser)
 
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from framework.errors import ConfigError
@@ -105,21 +105,27 @@ def check_shadows(directory: Path) -> Finding:
 
 def check_java() -> Finding:
     """Java, which Spark needs."""
-    need = f"only jobs beside Spark need it: install Java {JAVA_LEAST} and put it on PATH, or set JAVA_HOME"
+    found = java()
+    return found if found.mark == "ok" else replace(found, remedy=f"only jobs beside Spark need it: {found.remedy}")
+
+
+def java() -> Finding:
+    """The Java that Spark would be started with."""
+    need = f"install Java {JAVA_LEAST} and put it on PATH, or set JAVA_HOME"
     home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=f"{home}/bin" if home else None)
-    if java is None:
+    path = shutil.which("java", path=f"{home}/bin" if home else None)
+    if path is None:
         return Finding("note", f"no Java{' in JAVA_HOME' if home else ''}", need)
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False).stderr
+        said = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=20, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("note", f"{java} does not run ({error})", need)
+        return Finding("note", f"{path} does not run ({error})", need)
     version = re.search(r'version "(?:1\.)?(\d+)', said)
     if version is None:
-        return Finding("note", f"{java} does not tell its version", need)
+        return Finding("note", f"{path} does not tell its version", need)
     if int(version[1]) < JAVA_LEAST:
-        return Finding("note", f"Java {version[1]} at {java}", need)
-    return Finding("ok", f"Java {version[1]} at {java}")
+        return Finding("note", f"Java {version[1]} at {path}", need)
+    return Finding("ok", f"Java {version[1]} at {path}")
 
 
 def check_cores() -> Finding:

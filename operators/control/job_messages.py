@@ -5,14 +5,13 @@ Each is also what the command line renders, and what `--json` prints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from framework.membership.members import WorkerId
-from operators.admin.json_codec import from_json
 from operators.control.errors import ChangeFailed
-from operators.control.worker_messages import BinTable, BlockerState, Frontier, PlanState
+from operators.control.worker_messages import BinTable, BlockerState, Frontier, LateRecords
+from routing.migration.goals import GoalState
 from routing.migration.plan import Plan
 
 
@@ -23,7 +22,8 @@ class JobProgress:
     workers: int
     running_s: float
     frontier: Frontier
-    plan: PlanState | None
+    goal: GoalState | None
+    """The last that bins were moved for."""
     silent: tuple[WorkerId, ...]
     """Those that do not answer."""
 
@@ -58,20 +58,28 @@ class OperatorRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleState:
-    """How a change of processes is doing, or how it ended."""
+class ChangeState:
+    """How a change of bins or processes is doing, or how it ended."""
 
-    goal: str
+    text: str
+    """What was asked for, as `scale to 3`."""
     finished: bool
     failure: str | None
-    log: tuple[str, ...]
+    cancelled: bool
     waits_for: str
-    joined: tuple[int, ...]
-    left: tuple[int, ...]
     bins_moved: int
+    bins: int
+    """How many move in all, as far as is known."""
     state_bytes: int
+    """How much state has come to workers since it began."""
     stall_s_max: float
+    """The longest that outputs stood still meanwhile."""
     duration_s: float
+    joined: tuple[int, ...] = ()
+    left: tuple[int, ...] = ()
+    log: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+    """More about each line of the log, for who wants it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +93,11 @@ class JobStatus:
     workers: tuple[WorkerRow, ...]
     operators: tuple[OperatorRow, ...]
     bins: tuple[BinTable, ...]
-    plan: PlanState | None
-    scale: ScaleState | None
+    late: tuple[LateRecords, ...]
+    moving: ChangeState | None
+    """The last change of bins."""
+    scale: ChangeState | None
+    """The last change of processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,36 +121,16 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanStatus(PlanState):
-    """How a plan is doing, with what has left workers since it began."""
+class Answer:
+    """What an action comes to: which processes join and leave, the plans by group if it is only to be shown."""
 
-    state_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProposedPlan:
-    """A plan that was made, and its number if it was begun. In JSON its steps and its number of bins."""
-
-    plan: Plan
-    number: int | None
-
-    def to_dict(self) -> dict[str, Any]:
-        begun = {} if self.number is None else {"plan": self.number}
-        return {**self.plan.to_dict(), "bins": self.plan.bins, **begun}
-
-    @staticmethod
-    def from_dict(document: Mapping[str, Any]) -> ProposedPlan:
-        plan = Plan.from_dict({"steps": document.get("steps")})
-        return ProposedPlan(plan, from_json(int | None, document.get("plan")))
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleAnswer:
-    """Which processes join and leave, and whether that has begun."""
-
-    joins: int
-    leaves: tuple[int, ...]
-    begun: bool
+    number: int | None = None
+    """Of the change that has begun, if it has."""
+    joins: int = 0
+    leaves: tuple[int, ...] = ()
+    unmoved: tuple[str, ...] = ()
+    """Operators that keep their keys where they are, whoever joins."""
+    plans: dict[str, Plan] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +144,10 @@ class Outcome:
     """The longest that outputs stood still meanwhile."""
 
     @staticmethod
-    def of(what: str, state: PlanStatus | ScaleState) -> Outcome:
-        """That of a plan or a scaling that has ended; `ChangeFailed` if it did not come about."""
-        if state.failure is not None:
-            raise ChangeFailed(f"the {what} failed: {state.failure}")
+    def of(state: ChangeState) -> Outcome:
+        """That of a change that has ended; `ChangeFailed` if it did not come about."""
+        if state.failure is not None or state.cancelled:
+            raise ChangeFailed(f"the {state.text} failed: {state.failure or 'it was cancelled'}")
         return Outcome(state.bins_moved, state.state_bytes, state.duration_s, state.stall_s_max)
 
 

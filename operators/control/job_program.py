@@ -15,11 +15,15 @@ from framework.errors import ConfigError
 from framework.wire.container import Container
 from framework.worker.worker import Worker
 from operators.control.job_control import JobControl
-from operators.job.files import lines, receiver
-from operators.job.flow import Flow
+from operators.job.files import lines, printer
+from operators.job.flow import Flow, OutputReceiver
 from operators.job.job import Job
+from operators.job.json_lines import JsonLines
+from operators.job.output_directory import OutputDirectory, check_free
+from operators.job.part_writer import FileOutput
 from operators.job.run_loop import check_names, feed_from, run_on_worker
 from operators.job.served import ServedJob
+from operators.job.warm_start import load_noted, note_loaded
 from operators.schema import load_arrow
 
 EPOCH_LINES = 1000
@@ -39,22 +43,40 @@ class JobProgram:
     epoch_lines: int = EPOCH_LINES
     serve: bool = False
     """Whether all inputs, and the outputs that are not named, are open to others."""
+    overwrite: bool = False
+    """Whether an output's directory may have the results of an earlier run, which are removed."""
+    allow_nan: bool = False
+    """Whether outputs may have `NaN` and `Infinity`, which JSON does not."""
 
     def __post_init__(self) -> None:
         """Name the files in a way that holds in every directory."""
         self.inputs = {name: os.path.abspath(path) for name, path in self.inputs.items()}
         self.outputs = {name: path if path == "-" else os.path.abspath(path) for name, path in self.outputs.items()}
+        writers: dict[str, str] = {}
+        for name, path in self.directories.items():
+            if (other := writers.setdefault(os.path.realpath(path), name)) != name:
+                raise ConfigError(f"outputs {other!r} and {name!r} both go to {path}; give each a directory of its own")
 
     @property
     def name(self) -> str:
         """What the job is called."""
         return self.job.name
 
+    @property
+    def directories(self) -> Mapping[str, str]:
+        """The outputs that go to files, and where."""
+        return {name: path for name, path in self.outputs.items() if path != "-"}
+
+    def check_outputs(self) -> None:
+        """Raise `ConfigError` if the directory of an output is not free, as far as can be seen from here."""
+        for name, path in self.directories.items():
+            check_free(name, Path(path), overwrite=self.overwrite)
+
     def load(self) -> None:
         """Load what the job will need, before it begins: what a joiner loads later would hold up a running job."""
         if self.serve:
             load_arrow()
-        if "operators.columns" in sys.modules:
+        if not load_noted(self.job) and "operators.columns" in sys.modules:
             import_module("operators.columns.module_cache").load_kernels()
 
     def prepare(self) -> tuple[Callable[[Worker], None], JobControl]:
@@ -67,11 +89,15 @@ class JobProgram:
         """Run the job on one worker, to its end."""
         with ExitStack() as ends:
             serving = ServedJob(worker, but=self.outputs) if self.serve else None
-            flow = self.job.build(
-                worker, lambda name: receiver(name, self.outputs.get(name, "-"), worker, ends), serving=serving
-            )
+            files: list[FileOutput] = []
+            flow = self.job.build(worker, lambda name: self._receiver(name, worker, ends, files), serving=serving)
             check_names("input", self.inputs, flow.inputs)
             check_names("output", self.outputs, flow.outputs)
+            if not self.serve:
+                self._check_fed(flow)
+            for output in files if flow.commanding else ():
+                output.directory.claim()
+            note_loaded(self.job)
             if control_plane is not None:
                 control_plane.attach(flow)
             if serving is not None:
@@ -81,13 +107,37 @@ class JobProgram:
                 run_on_worker(flow, self._feed)
             if not worker.membership.gone:
                 worker.complete()
+                for output in files if flow.commanding else ():
+                    output.end()
                 if serving is not None:
                     serving.drain()
 
+    def _check_fed(self, flow: Flow) -> None:
+        """Raise unless every input is fed."""
+        missing = [name for name in flow.inputs if name not in self.inputs]
+        if missing and not self.inputs:
+            flags = " ".join(f"--input {name}=FILE" for name in missing)
+            raise ConfigError(f"nothing feeds this job; give {flags}, or --serve, for Spark to feed it")
+        if missing:
+            flag = f"--input {missing[0]}"
+            raise ConfigError(
+                f"nothing feeds input {missing[0]!r}; give {flag}=FILE, or {flag}=/dev/null for an empty one"
+            )
+
+    def _receiver(
+        self, name: str, worker: Worker, ends: ExitStack, files: list[FileOutput]
+    ) -> OutputReceiver | FileOutput:
+        """What takes an output's records; `files` has those that go to files, which `ends` closes."""
+        lines = JsonLines(name, allow_nan=self.allow_nan)
+        path = self.directories.get(name)
+        if path is None:
+            return printer(name, lines, sys.stdout.buffer)
+        directory = OutputDirectory(name, Path(path), self.name, self.overwrite)
+        ends.callback(directory.release)
+        files.append(FileOutput(directory, lines))
+        return files[-1]
+
     def _feed(self, flow: Flow) -> None:
-        if flow.inputs and not self.inputs:
-            names = " ".join(f"--input {name}=FILE" for name in flow.inputs)
-            raise ConfigError(f"nothing feeds this job; give {names}, or --serve, for Spark to feed it")
         fed = self.inputs if flow.commanding else {}
         feed_from({name: self._source(flow, name, Path(path)) for name, path in fed.items()}, flow)
 

@@ -8,52 +8,63 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
+from itertools import count
 from typing import Any
 
 from framework.errors import NoAnswer
 from framework.launch.config import PROCESSES_MAX
 from framework.launch.control_protocol import Processes
 from framework.membership.members import WorkerId
-from operators.admin.errors import BadRequest, JobUnreachable
+from operators.admin.errors import BadRequest, JobEnded, JobUnreachable
+from operators.admin.json_codec import from_json
 from operators.broker.address import BrokerAddress
+from operators.control.change import Change
 from operators.control.job_messages import (
     NOTHING,
+    Answer,
+    ChangeState,
     Explanation,
     JobProgress,
     JobStatus,
     Outcome,
-    PlanStatus,
-    ProposedPlan,
-    ScaleAnswer,
-    ScaleState,
     WorkerRow,
     WorkersBlocker,
 )
 from operators.control.scaling import ProcessChange, Scaling, change_to
-from operators.control.summary import bin_tables, least_blockers, least_frontier, operator_rows
+from operators.control.summary import (
+    assign_plans,
+    bin_tables,
+    late_records,
+    least_blockers,
+    least_frontier,
+    movable,
+    operator_rows,
+    spread_plans,
+)
 from operators.control.worker_messages import (
     AskBins,
     AskBroker,
     AskExplanation,
-    AskPlan,
+    AskObstacles,
     AskProgress,
     AskStatus,
     BlockerState,
-    CancelPlan,
+    CancelGoals,
+    CheckRescalable,
     EndInputs,
-    PlanState,
-    RunPlan,
+    Fed,
+    MovableBins,
+    StartAssign,
+    StartRebalance,
     WorkerStatus,
 )
 from operators.control.worker_rpc import WorkerRpc
 from operators.control.worker_status import LISTEN_S
 from routing.bins import BinId
-from routing.migration import Plan, Reassignment, all_at_once, batched, fluid, optimized
-from routing.migration.balance import balance
+from routing.migration.goals import GoalState, Pace
 
 SAMPLE_S = 0.5
 """How long rates are measured, if nobody has asked just before."""
@@ -62,40 +73,26 @@ OPEN_S = 20.0
 """How long who wants to feed or read a job waits for it to begin."""
 
 OPEN_POLL_S = 0.05
-PLAN_POLL_S = 0.05
+
+CHANGES_KEPT = 64
+"""How many changes can be asked for."""
 
 BUSY_S = 10.0
 """How long workers may be busy before a request that needs all of them is given up."""
 
-STRATEGIES: dict[str, Callable[[Reassignment], Plan]] = {
-    "optimized": optimized,
-    "fluid": fluid,
-    "batched": partial(batched, bins_max=16),
-    "all-at-once": all_at_once,
-}
-
 
 @dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """How a plan is made and carried out."""
+class ChangeOptions:
+    """How bins move when something is changed."""
 
-    strategy: str | None = None
-    """One of `STRATEGIES`; None for what is usual for the command."""
-    gap_s: float = 0.0
-    """Between steps."""
+    pace: Pace = field(default_factory=Pace)
+    group: str | None = None
+    """Which operators, if those of the job are of several groups."""
     dry_run: bool = False
+    """Only show what would move."""
 
 
-USUAL = PlanOptions()
-
-
-@dataclass(frozen=True, slots=True)
-class _BinLoad:
-    """The owner of each bin once all that was announced is installed, the keys in each, and what has left workers."""
-
-    owners: list[WorkerId]
-    keys: dict[BinId, int]
-    shipped_bytes: int
+USUAL = ChangeOptions()
 
 
 class JobService:
@@ -107,18 +104,32 @@ class JobService:
         self._rpc = WorkerRpc(processes)
         self._changing = threading.Lock()
         self._scaling: Scaling | None = None
+        self._moving: Change | None = None
+        self._changes: dict[int, Change] = {}
+        self._numbers = count()
         self._sampling = threading.Lock()
         self._sample: tuple[float, dict[WorkerId, WorkerStatus]] = (float("-inf"), {})
         self._broker: BrokerAddress | None = None
-        self._shipped_bytes_before = 0
-        """What had left all workers when the last plan began."""
-        self._shipped_bytes = 0
-        """What has left them since the job began, as far as was seen."""
 
     @property
     def processes(self) -> list[int]:
         """The numbers of the processes as of now, joiners included."""
         return [process.process for process in self._rpc.processes]
+
+    @property
+    def ending(self) -> bool:
+        """Whether the job is about to end: one of its processes has, without having left."""
+        return any(process.ended.is_set() for process in self._rpc.processes)
+
+    @property
+    def running_s(self) -> float:
+        """How long the job has been running."""
+        return time.monotonic() - self._began_s
+
+    @property
+    def fed(self) -> Fed:
+        """What the job was fed with, once the process that feeds it is done."""
+        return from_json(Fed, self._rpc.first.done)
 
     # What can be asked
 
@@ -127,9 +138,9 @@ class JobService:
         answers, silent = self._rpc.ask_all(AskProgress())
         return JobProgress(
             workers=len(self._rpc.workers),
-            running_s=time.monotonic() - self._began_s,
+            running_s=self.running_s,
             frontier=least_frontier(answer.frontier for answer in answers.values()),
-            plan=next((answer.plan for answer in answers.values() if answer.plan), None),
+            goal=next((answer.goal for answer in answers.values() if answer.goal), None),
             silent=tuple(sorted(silent)),
         )
 
@@ -146,12 +157,13 @@ class JobService:
         return JobStatus(
             job=self.job,
             pid=os.getpid(),
-            running_s=time.monotonic() - self._began_s,
+            running_s=self.running_s,
             frontier=least_frontier(answer.frontier for answer in answers.values()),
             workers=tuple(self._worker(id_, answers.get(id_), silent.get(id_)) for id_ in self._rpc.workers),
             operators=operator_rows(before, answers),
             bins=bin_tables(answers.values()),
-            plan=next((answer.plan for answer in answers.values() if answer.plan), None),
+            late=late_records(answers.values()),
+            moving=self._moving.state() if self._moving is not None else None,
             scale=self._scaling.state() if self._scaling is not None else None,
         )
 
@@ -172,27 +184,12 @@ class JobService:
             silent=silent,
         )
 
-    def plan(self) -> PlanStatus:
-        """How the last plan is doing."""
-        answers, silent = self._rpc.ask_all(AskPlan())
-        state = answers[self._rpc.commanding].plan if not silent else None
-        if (
-            state is not None and state.finished
-        ):  # workers answer at different moments: some before their last bins left
-            answers, silent = self._rpc.ask_all(AskPlan())
-        if silent:
-            raise JobUnreachable("; ".join(silent.values()))
-        if state is None:
-            raise BadRequest("no plan has run yet; `hailer rebalance` makes one")
-        shipped_bytes = sum(answer.shipped_bytes for answer in answers.values())
-        self._shipped_bytes = max(self._shipped_bytes, shipped_bytes)  # operators that have ended have no count
-        return _with_bytes(state, self._shipped_bytes - self._shipped_bytes_before)
-
-    def scaling(self) -> ScaleState:
-        """How the last change of processes is doing."""
-        if self._scaling is None:
-            raise BadRequest("the processes of this job have not changed; `hailer scale N` changes them")
-        return self._scaling.state()
+    def change(self, number: int) -> ChangeState:
+        """How a change is doing."""
+        self._check_going_on()
+        if number not in self._changes:
+            raise BadRequest(f"there is no change {number} of this job, or it is long over")
+        return self._changes[number].state()
 
     def broker(self) -> BrokerAddress:
         """Where the job is fed and read from outside; its worker is asked until it is, since it may be busy later."""
@@ -210,74 +207,57 @@ class JobService:
 
     # Bins
 
-    def move(self, bins: Sequence[int], to: int, options: PlanOptions = USUAL) -> ProposedPlan:
+    def move(self, bins: Sequence[int], to: int, options: ChangeOptions = USUAL) -> Answer:
         """Give some bins to a worker."""
-        table = self._bin_load()
-        target = list(table.owners)
-        self._rpc.check(to)
-        for bin_id in bins:
-            if not 0 <= bin_id < len(target):
-                raise BadRequest(f"there is no bin {bin_id}; the bins are 0 to {len(target) - 1}")
-            target[bin_id] = WorkerId(to)
-        return self._propose(table, target, options, all_at_once)
+        owners = {BinId(bin_id): self._rpc.check(to) for bin_id in bins}
+        text = f"move of {len(owners)} bin{'s' * (len(owners) != 1)} to worker {to}"
+        return self._assign(text, owners, options, complete=False)
 
-    def map(self, owners: Sequence[int], options: PlanOptions = USUAL) -> ProposedPlan:
+    def map(self, owners: Sequence[int], options: ChangeOptions = USUAL) -> Answer:
         """Give every bin the owner that is named for it."""
-        table = self._bin_load()
-        if len(owners) != len(table.owners):
-            raise BadRequest(f"there are {len(table.owners)} bins, but {len(owners)} owners; name one for each bin")
-        for owner in set(owners):
-            self._rpc.check(owner)
-        return self._propose(table, [WorkerId(owner) for owner in owners], options, optimized)
+        wanted = {BinId(index): self._rpc.check(owner) for index, owner in enumerate(owners)}
+        return self._assign("map", wanted, options, complete=True)
 
-    def rebalance(self, options: PlanOptions = USUAL) -> ProposedPlan:
-        """Spread the bins over the workers by what is in them."""
-        table = self._bin_load()
-        members = [worker for worker, process in self._rpc.workers.items() if process.member]
-        return self._propose(table, balance(table.owners, members, table.keys or None), options, optimized)
+    def rebalance(self, options: ChangeOptions = USUAL) -> Answer:
+        """Spread the bins over the workers by what is in them, and comes to them."""
+        if options.dry_run:
+            return Answer(plans=spread_plans(self._bins(), options.pace))
+        self._check_movable()
+        return self._move("rebalance", StartRebalance("rebalance", options.pace))
 
     def move_to(self, bins: Sequence[int], worker: int) -> Outcome:
         """Give some bins to a worker, and wait until it has them; raises `ChangeFailed` if that does not come about."""
-        if self.move(bins, worker).number is None:
-            return NOTHING
-        state: PlanStatus | None = None
-        heard_s = time.monotonic()
-        while state is None or not state.finished:
-            time.sleep(PLAN_POLL_S)
-            try:
-                state, heard_s = self.plan(), time.monotonic()
-            except JobUnreachable:  # a worker is busy, or the job has ended
-                if time.monotonic() - heard_s > BUSY_S:
-                    raise
-        return Outcome.of(f"move to worker {worker}", state)
+        self.move(bins, worker)
+        return self._outcome(self._moving)
 
-    def cancel(self) -> PlanState:
-        """Let the plan that is under way end after its current step."""
-        return self._rpc.ask(self._rpc.commanding, CancelPlan())
+    def cancel(self) -> tuple[GoalState, ...]:
+        """Let whatever moves bins end after its current step."""
+        return self._rpc.ask(self._rpc.commanding, CancelGoals())
 
     # Processes
 
-    def scale(self, processes: int, *, dry_run: bool = False) -> ScaleAnswer:
+    def scale(self, processes: int, options: ChangeOptions = USUAL) -> Answer:
         """Make the job have this number of processes."""
         if not 1 <= processes <= PROCESSES_MAX:
             raise BadRequest(
                 f"a job has between 1 process, which feeds it, and {PROCESSES_MAX}, not {processes}; "
                 f"to end it, stop `hailer run`"
             )
-        return self._change(f"scale to {processes}", change_to(processes, self.processes), dry_run=dry_run)
+        with self._changing:
+            return self._change(f"scale to {processes}", lambda: change_to(processes, self._staying()), options)
 
     def scale_to(self, processes: int) -> Outcome:
         """The same, and wait until it is done; raises `ChangeFailed` if that does not come about."""
-        if not self.scale(processes).begun:
+        if self.scale(processes).number is None:
             return NOTHING
-        assert self._scaling is not None
-        self._scaling.finished.wait()
-        return Outcome.of(f"scale to {processes}", self._scaling.state())
+        return self._outcome(self._scaling)
 
-    def leave(self, worker: int) -> ScaleAnswer:
+    def leave(self, worker: int, options: ChangeOptions = USUAL) -> Answer:
         """Let a worker leave, with all others of its process."""
         process = self._rpc.workers[self._rpc.check(worker)]
-        return self._change(f"leave of worker {worker}", ProcessChange(leaves=(process.process,)), dry_run=False)
+        with self._changing:
+            change = ProcessChange(leaves=(process.process,))
+            return self._change(f"leave of worker {worker}", lambda: change, options)
 
     def finish(self) -> None:
         """End the inputs that others feed."""
@@ -285,58 +265,113 @@ class JobService:
 
     # How
 
-    def _change(self, goal: str, change: ProcessChange, *, dry_run: bool) -> ScaleAnswer:
-        if dry_run or not (change.joins or change.leaves):
-            return ScaleAnswer(change.joins, change.leaves, begun=False)
-        with self._changing:
-            self._check_unchanging()
-            self._scaling = Scaling(self._rpc, goal, change)
-            self._scaling.start()
-        return ScaleAnswer(change.joins, change.leaves, begun=True)
+    def _check_going_on(self) -> None:
+        """Raise if the job is about to end: its report is what a command tells then, and not how far that had come."""
+        if self.ending:
+            raise JobEnded("the job is about to end")
 
-    def _check_unchanging(self) -> None:
-        if self._scaling is not None and not self._scaling.finished.is_set():
-            state = self._scaling.state()
-            raise BadRequest(f"a {state.goal} is under way ({state.waits_for}); wait for its end")
+    def _going(self) -> frozenset[int]:
+        return self._scaling.leaving_for_good if self._scaling is not None else frozenset()
 
-    def _propose(
-        self,
-        table: _BinLoad,
-        target: Sequence[WorkerId],
-        options: PlanOptions,
-        usual: Callable[[Reassignment], Plan],
-    ) -> ProposedPlan:
-        """A plan, which is begun unless nothing moves or it is only to be shown."""
-        strategy = usual if options.strategy is None else STRATEGIES[options.strategy]
-        plan = strategy(Reassignment(table.owners, target, heat=table.keys))
-        if not plan.bins or options.dry_run:
-            return ProposedPlan(plan, None)
-        self._check_unchanging()
-        number = self._rpc.ask(self._rpc.commanding, RunPlan(plan, options.gap_s))
-        self._shipped_bytes_before = self._shipped_bytes = table.shipped_bytes
-        return ProposedPlan(plan, number)
+    def _staying(self) -> list[int]:
+        going = self._going()
+        return [process for process in self.processes if process not in going]
 
-    def _bin_load(self) -> _BinLoad:
-        """What a plan is made from."""
+    def _change(self, text: str, wanted: Callable[[], ProcessChange], options: ChangeOptions) -> Answer:
+        change = wanted()
+        unmoved = self._rpc.ask(self._rpc.commanding, CheckRescalable()).operators if change.joins else ()
+        if options.dry_run:
+            plans = spread_plans(self._bins(), options.pace, self._rpc.coming(change.joins), self._leaving(change))
+            return Answer(None, change.joins, change.leaves, unmoved, plans)
+        if not (change.joins or change.leaves) and (self._scaling is None or self._scaling.settled):
+            return Answer(unmoved=unmoved)
+        scaling = self._scale(text, change, options)
+        if self._scaling is not None:
+            self._scaling.supersede(text)
+            if (change := wanted()) != scaling.change:  # it has told some to leave meanwhile
+                scaling = self._scale(text, change, options)
+        self._scaling = scaling
+        scaling.start()
+        return Answer(self._enter(scaling), change.joins, change.leaves, unmoved)
+
+    def _scale(self, text: str, change: ProcessChange, options: ChangeOptions) -> Scaling:
+        check_movable = partial(self._check_movable, change)
+        return Scaling(self._rpc, text, change, options.pace, check_movable, self._going())
+
+    def _leaving(self, change: ProcessChange) -> set[WorkerId]:
+        return {worker for worker, process in self._rpc.workers.items() if process.process in change.leaves}
+
+    def _assign(self, text: str, owners: dict[BinId, WorkerId], options: ChangeOptions, *, complete: bool) -> Answer:
+        if options.dry_run:
+            return Answer(plans=assign_plans(self._bins(), owners, options.group, options.pace, complete=complete))
+        self._check_movable(bins=list(owners))
+        return self._move(text, StartAssign(text, options.group, owners, complete, options.pace))
+
+    def _move(self, text: str, request: StartAssign | StartRebalance) -> Answer:
+        change = Change(self._rpc, text)
+        change.begin(self._rpc.ask(self._rpc.commanding, request))
+        self._moving = change
+        return Answer(self._enter(change))
+
+    def _enter(self, change: Change) -> int:
+        number = next(self._numbers)
+        self._changes[number] = change
+        self._changes.pop(number - CHANGES_KEPT, None)
+        return number
+
+    def _check_movable(self, change: ProcessChange | None = None, bins: Sequence[BinId] | None = None) -> None:
+        """Refuse a command if a bin holds what cannot leave its worker: nothing has been sent, so nothing is lost.
+
+        Asked about are these bins, those of workers that leave by a change, or all.
+        """
+        left = self._asked_about(change, bins)
+        deadline_s = time.monotonic() + BUSY_S
+        while left:
+            for worker, some in list(left.items()):
+                try:
+                    answer = self._rpc.ask(worker, AskObstacles(some))
+                except NoAnswer as error:
+                    if worker not in self._rpc.workers:  # it has left
+                        del left[worker]
+                    elif time.monotonic() > deadline_s:
+                        raise JobUnreachable(f"bins cannot be moved now: {error}") from error
+                    continue
+                if answer.found:
+                    raise BadRequest(f"{answer.found[0]}; no bin was moved, and the job goes on")
+                deadline_s = time.monotonic() + BUSY_S
+                if answer.left:
+                    left[worker] = answer.left
+                else:
+                    del left[worker]
+
+    def _asked_about(
+        self, change: ProcessChange | None, bins: Sequence[BinId] | None
+    ) -> dict[WorkerId, tuple[BinId, ...]]:
+        """The bins to look at, by worker: it looks at those that it has."""
+        if bins is None:
+            answers, _ = self._rpc.ask_all(AskBins())
+            tables = answers.get(self._rpc.commanding, ())
+            bins = [BinId(number) for number in range(max((len(table.owners) for table in tables), default=0))]
+        asked = {worker for worker, process in self._rpc.workers.items() if process.member}
+        if change is not None and not change.joins:
+            asked &= self._leaving(change)
+        return {worker: tuple(bins) for worker in asked if bins}
+
+    @staticmethod
+    def _outcome(change: Change | None) -> Outcome:
+        assert change is not None
+        change.finished.wait()
+        return Outcome.of(change.state())
+
+    def _bins(self) -> list[MovableBins]:
+        """What plans are made from: the groups as the commanding worker sees them, with what bins weigh everywhere."""
         deadline_s = time.monotonic() + BUSY_S
         answers, silent = self._rpc.ask_all(AskBins())
         while silent:
             if time.monotonic() > deadline_s:
-                raise JobUnreachable(f"bins cannot be moved now: {'; '.join(silent.values())}")
+                raise JobUnreachable(f"bins cannot be weighed now: {'; '.join(silent.values())}")
             answers, silent = self._rpc.ask_all(AskBins())
-        first = answers[self._rpc.commanding]
-        if not first:
-            raise BadRequest(
-                "no operator of this job keeps its state on bins that can be moved; `hailer status` lists its operators"
-            )
-        if len({len(operator.owners) for operator in first}) > 1:
-            sizes = ", ".join(f"{operator.name!r} has {len(operator.owners)}" for operator in first)
-            raise BadRequest(f"a command goes to all operators, and they differ in bins: {sizes}; give them the same")
-        operators = [operator for answer in answers.values() for operator in answer]
-        keys: Counter[BinId] = Counter()
-        for operator in operators:
-            keys.update(operator.keys)
-        return _BinLoad(list(first[0].ahead), dict(keys), sum(operator.shipped_bytes for operator in operators))
+        return movable(answers[self._rpc.commanding], answers.values())
 
     def _worker(self, worker: WorkerId, answer: WorkerStatus | None, silent: str | None) -> WorkerRow:
         process = self._rpc.workers[worker]
@@ -358,9 +393,5 @@ def _of(worker: WorkerId, blocker: BlockerState) -> WorkersBlocker:
     return WorkersBlocker(**_fields(blocker), worker=worker)
 
 
-def _with_bytes(state: PlanState, state_bytes: int) -> PlanStatus:
-    return PlanStatus(**_fields(state), state_bytes=state_bytes)
-
-
-def _fields(value: PlanState | BlockerState) -> dict[str, Any]:
+def _fields(value: BlockerState) -> dict[str, Any]:
     return {one.name: getattr(value, one.name) for one in fields(value)}

@@ -6,43 +6,49 @@ from collections import Counter
 from collections.abc import Sequence
 
 from operators.control.job_messages import (
+    Answer,
+    ChangeState,
     Explanation,
     JobStatus,
     OperatorRow,
-    PlanStatus,
-    ScaleAnswer,
-    ScaleState,
     WorkerRow,
     WorkersBlocker,
 )
-from operators.control.worker_messages import BinTable, BlockerState, Frontier, PlanState
+from operators.control.page import TextTable, layout, wrapped
+from operators.control.worker_messages import BinTable, BlockerState, Fed, Frontier, LateRecords
 
 NAME_MAX = 32
+RATE_S_MIN = 1.0
+"""A job that takes less has mostly been starting."""
+LINE_MAX = 200
+"""How long a line may be that goes to no terminal."""
 VIA_MAX = 12
 """How many operators of a way are named."""
 
 
-def status_page(status: JobStatus) -> str:
-    """Workers, operators, bins and the plan of a job."""
+def status_page(status: JobStatus, columns: int | None = None, lines: int | None = None) -> str:
+    """Workers, operators, bins of a job, and what is under way, on a terminal of this size if it is one."""
     workers = status.workers
     processes = len({worker.process for worker in workers})
-    head = (
-        f"{status.job}   {_number(processes, 'process', 'processes')}, {_number(len(workers), 'worker')}   "
-        f"running for {duration(status.running_s)}   {_how_far(status.frontier)}"
-    )
-    parts = [head, _workers(workers)]
+    head = [
+        status.job,
+        f"{_number(processes, 'process', 'processes')}, {_number(len(workers), 'worker')}",
+        f"running for {duration(status.running_s)}",
+        _how_far(status.frontier),
+    ]
+    parts: list[str | TextTable] = [wrapped(head, columns), _workers(workers)]
     if status.operators:
         parts.append(_operators(status.operators))
     if status.bins:
         parts.append(_bins(status.bins))
-    if status.plan is not None:
-        parts.append(plan_line(status.plan))
-    if status.scale is not None and not status.scale.finished:
-        parts.append(scale_line(status.scale))
+    if late := [_late(one) for one in status.late if one.late]:
+        parts.append("\n".join(late))
+    under_way = [change for change in (status.moving, status.scale) if change is not None and not change.finished]
+    parts += [change_line(change, columns or LINE_MAX) for change in under_way]
     silent = [worker.silent for worker in workers if worker.silent]
     if silent:
         parts.append("\n".join(silent))
-    return "\n\n".join(parts)
+    return layout(parts, columns, lines)
 
 
 def explain_page(answer: Explanation) -> str:
@@ -64,59 +70,90 @@ def explain_page(answer: Explanation) -> str:
     return "\n".join([*lines, *silent])
 
 
-def plan_line(plan: PlanState) -> str:
-    """How a plan is doing."""
-    how = f"{plan.steps_done} of {plan.steps} steps, {plan.bins_moved} of {plan.bins} bins"
-    if plan.failure:
-        return f"plan {plan.plan} failed after {how}: {plan.failure}"
-    if not plan.finished:
-        return f"plan {plan.plan}: {how}{', ending' * plan.cancelled}, {duration(plan.duration_s)}"
-    return f"plan {plan.plan} {'was cancelled after' if plan.cancelled else 'is complete:'} {how}"
+BAR = 10
+"""How many characters a bar takes."""
 
 
-def summary_line(plan: PlanStatus) -> str:
-    """What a plan did."""
-    parts = [
-        f"moved {_number(plan.bins_moved, 'bin')}",
-        f"{size(plan.state_bytes)}",
-        f"in {duration(plan.duration_s)}",
-        f"longest stall {duration(plan.stall_s_max)}",
-    ]
-    if plan.failure:
-        return f"failed: {plan.failure}; {', '.join(parts)}"
-    left = plan.bins - plan.bins_moved
-    return ", ".join(parts) + (f"; cancelled, {_number(left, 'bin')} stayed" if left else "")
+def change_line(change: ChangeState, width: int) -> str:
+    """How a change is doing, in a line that fits: what matters less goes first."""
+    parts = [(0, change.text)]
+    if change.bins and not change.finished:
+        done = BAR * change.bins_moved // change.bins
+        parts += [
+            (2, f"[{'#' * done}{'.' * (BAR - done)}]"),
+            (1, f"{change.bins_moved:,} of {_number(change.bins, 'bin')}"),
+            (3, size(change.state_bytes)),
+            (4, f"longest stall {duration(change.stall_s_max)}"),
+        ]
+    else:
+        parts += [(1, change.failure or "is done" if change.finished else change.waits_for)]
+    for most in range(4, -1, -1):
+        line = "  ".join(text for matters, text in parts if matters <= most)
+        if len(line) < width:
+            return line
+    return line[: max(0, width - 1)]
 
 
-def scale_line(scale: ScaleState) -> str:
-    """How a change of processes is doing."""
-    return f"{scale.goal}: {_number(scale.bins_moved, 'bin')} moved, {scale.waits_for}"
-
-
-def scale_summary(scale: ScaleState) -> str:
-    """What a change of processes did."""
+def change_summary(change: ChangeState) -> str:
+    """What a change did."""
     parts = [
         f"{_number(len(processes), 'process', 'processes')} {what} ({', '.join(map(str, processes))})"
-        for what, processes in (("joined", scale.joined), ("left", scale.left))
+        for what, processes in (("joined", change.joined), ("left", change.left))
         if processes
-    ] or ["no process joined or left"]
-    parts += [
-        f"moved {_number(scale.bins_moved, 'bin')}",
-        size(scale.state_bytes),
-        f"in {duration(scale.duration_s)}",
-        f"longest stall {duration(scale.stall_s_max)}",
     ]
-    return (f"failed: {scale.failure}\n" if scale.failure else "") + ", ".join(parts)
+    if not (change.bins or change.failure or change.cancelled):
+        return ", ".join(parts) if parts else "nothing to move: every bin is where it should be"
+    parts += [
+        f"moved {_number(change.bins_moved, 'bin')}",
+        size(change.state_bytes),
+        f"in {duration(change.duration_s)}",
+        f"longest stall {duration(change.stall_s_max)}",
+    ]
+    left = change.bins - change.bins_moved
+    stayed = f"; cancelled, {_number(left, 'bin')} stayed" if change.cancelled else ""
+    return (f"failed: {change.failure}\n" if change.failure else "") + ", ".join(parts) + stayed
 
 
-def change_line(answer: ScaleAnswer) -> str:
-    """What a change of processes would do."""
+def answer_lines(answer: Answer) -> str:
+    """What a change would do."""
+    lines = []
     if answer.joins:
-        return f"{_number(answer.joins, 'process', 'processes')} would join"
+        lines.append(f"{_number(answer.joins, 'process', 'processes')} would join")
     if answer.leaves:
         listed = ", ".join(map(str, answer.leaves))
-        return f"{_number(len(answer.leaves), 'process', 'processes')} would leave: {listed}"
-    return "nothing to do: there are as many processes"
+        lines.append(f"{_number(len(answer.leaves), 'process', 'processes')} would leave: {listed}")
+    plans = {group: plan for group, plan in (answer.plans or {}).items() if plan.bins}
+    for group, plan in plans.items():
+        lines += [f"group {group}:"] if len(plans) > 1 else []
+        lines.append(str(plan))
+    if not lines:
+        return "nothing to move" if answer.plans is not None else "nothing to do: there are as many processes"
+    return "\n".join(lines)
+
+
+def unmoved_lines(answer: Answer) -> str:
+    """What a change does not help, if anything."""
+    if not answer.unmoved:
+        return ""
+    names = ", ".join(map(repr, answer.unmoved))
+    one = len(answer.unmoved) == 1
+    return (
+        f"{names} {'keeps its' if one else 'keep their'} keys on the workers that the job began with, and "
+        f"{'gains' if one else 'gain'} nothing from more; put {'it' if one else 'them'} on bins"
+    )
+
+
+def end_line(job: str, seconds: float, fed: Fed) -> str:
+    """What a job has done that has ended well.
+
+    >>> end_line("counts", 3.2, Fed(20, 529_040)), end_line("ticks", 0.2, Fed(0, 0))
+    ('counts ended after 3.2 s: 20 epochs, 529,040 records, 165,325 records/s', 'ticks ended after 200 ms')
+    """
+    ended = f"{job} ended after {duration(seconds)}"
+    if not fed.records:
+        return ended
+    rate = f", {fed.records / seconds:,.0f} records/s" if seconds >= RATE_S_MIN else ""
+    return f"{ended}: {_number(fed.epochs, 'epoch')}, {_number(fed.records, 'record')}{rate}"
 
 
 def show_times(frontier: Frontier) -> str:
@@ -127,23 +164,6 @@ def show_times(frontier: Frontier) -> str:
     ('41', '(0, 5) (1, 0)', 'done')
     """
     return " ".join(map(repr, frontier)) or "done"
-
-
-def table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Columns, the first `left` of them flush left.
-
-    >>> print(table([["operator", "records/s"], ["map", "1,200"]]))
-    operator  records/s
-    map           1,200
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if index < left else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
 
 
 def duration(seconds: float) -> str:
@@ -182,34 +202,41 @@ def _times(frontier: Frontier) -> str:
     return ("epoch " if all(isinstance(time, int) for time in frontier) else "") + show_times(frontier)
 
 
-def _workers(workers: Sequence[WorkerRow]) -> str:
-    rows = [["worker", "process", "pid", "state", "epoch", "bins", "keys", ""]]
+def _workers(workers: Sequence[WorkerRow]) -> TextTable:
+    head = ["worker", "process", "pid", "state", "epoch", "bins", "keys", ""]
+    rows = []
     for worker in workers:
         note = "no answer" if worker.silent else "waits for a slow peer" if worker.congested else ""
         epoch = "?" if worker.frontier is None else show_times(worker.frontier)
         bins, keys = (f"{count:,}" if worker.frontier is not None else "?" for count in (worker.bins, worker.keys))
         who = [str(worker.worker), str(worker.process), str(worker.pid), worker.state]
         rows.append([*who, epoch, bins, keys, note])
-    return table(rows)
+    unusual = [bool(worker.silent or worker.congested or worker.state != "member") for worker in workers]
+    return TextTable(head, rows, spare=["pid", "process", "bins"], weights=unusual)
 
 
-def _operators(operators: Sequence[OperatorRow]) -> str:
-    rows = [["operator", "path", "epoch", "records/s", "busy"]]
+def _operators(operators: Sequence[OperatorRow]) -> TextTable:
+    rows = []
     for operator in operators:
         rate, busy = f"{operator.records_per_s:,.0f}", f"{operator.busy:.0%}"
         rows.append([_short(operator.name), operator.path, show_times(operator.frontier), rate, busy])
-    return table(rows, left=2)
+    head = ["operator", "path", "epoch", "records/s", "busy"]
+    return TextTable(head, rows, left=2, spare=["path"], weights=[operator.busy for operator in operators])
 
 
-def _bins(operators: Sequence[BinTable]) -> str:
-    rows = [["operator on bins", "bins by worker", "bins", "keys", "moving"]]
+def _bins(operators: Sequence[BinTable]) -> TextTable:
+    rows = []
     for operator in operators:
         shares = Counter(operator.owners)
         by_worker = "  ".join(f"{worker}: {count}" for worker, count in sorted(shares.items()))
         moving = str(len(operator.pending))
         keys = sum(operator.keys.values())
         rows.append([_short(operator.name), by_worker, str(len(operator.owners)), f"{keys:,}", moving])
-    return table(rows, left=2)
+    return TextTable(["operator on bins", "bins by worker", "bins", "keys", "moving"], rows, left=2, spare=["bins"])
+
+
+def _late(one: LateRecords) -> str:
+    return f"{one.late:,} of {one.records:,} records were late for {one.name!r} ({one.path})"
 
 
 def _blocker(blocker: BlockerState) -> list[str]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 from framework.errors import ConfigError
 from framework.launch.config import add_flags, config_from_flags
-from framework.launch.execute import execute_from_args
+from framework.launch.execute import execute_from_args, show_log
+from framework.launch.spawned import SPAWNED_VARIABLE
 from operators.control.cli_parser import Parser
+from operators.control.input_files import check_input_file
 from operators.control.job_control import JobControl
 from operators.control.job_program import EPOCH_LINES, JobProgram
 from operators.control.spark_flags import add_spark_flags, options_from_flags
 from operators.job.job import Job
+
+_log = logging.getLogger("hailer.run")
 
 
 def run_from_args(job: Job, argv: Sequence[str] | None, control_plane: JobControl | None = None) -> None:
@@ -23,37 +27,42 @@ def run_from_args(job: Job, argv: Sequence[str] | None, control_plane: JobContro
     parser = _parser(job)
     flags = parser.parse_args(argv)
     try:
-        program = JobProgram(job, _inputs(flags.input), _outputs(flags.output), flags.epoch_lines, flags.serve)
+        program = JobProgram(
+            job,
+            _inputs(flags.input),
+            _pairs("--output", flags.output),
+            flags.epoch_lines,
+            flags.serve,
+            overwrite=flags.overwrite,
+            allow_nan=flags.allow_nan,
+        )
         if flags.serve and flags.input:
             raise ConfigError("--serve opens all inputs to others; leave --input out, or --serve")
         if flags.epoch_lines < 1:
             raise ConfigError(f"--epoch-lines {flags.epoch_lines}: an epoch has at least one line")
         spark = options_from_flags(flags)
+        if SPAWNED_VARIABLE not in os.environ and flags.process is None:
+            program.check_outputs()  # the worker that feeds the job does so again; here, before anything is started
         if spark is None:
             program.load()
             execute_from_args(partial(program.run, control_plane), argv, control_plane=control_plane)
         else:
+            show_log()
+            _log.info("starting Spark")
+            if control_plane is not None:
+                control_plane.logs_progress = True
             from operators.spark.launch.session import execute_on_spark
 
             execute_on_spark(program, config_from_flags(flags), spark, control_plane)
     except ConfigError as error:
-        parser.error(str(error))
+        parser.exit(2, f"{parser.prog}: error: {error}\n")
 
 
 def _inputs(values: list[str]) -> dict[str, str]:
     inputs = _pairs("--input", values)
-    for path in inputs.values():
-        if not Path(path).exists() or Path(path).is_dir():
-            raise ConfigError(f"--input: there is no file {path}")
+    for name, path in inputs.items():
+        check_input_file(name, path)
     return inputs
-
-
-def _outputs(values: list[str]) -> dict[str, str]:
-    outputs = _pairs("--output", values)
-    for path in outputs.values():
-        if path != "-" and Path(path).exists() and not Path(path).is_dir():
-            raise ConfigError(f"--output: {path} is a file; name a directory, which gets a file per worker")
-    return outputs
 
 
 def _pairs(flag: str, values: list[str]) -> dict[str, str]:
@@ -81,7 +90,14 @@ def _parser(job: Job) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=DIR",
-        help="write an output as JSON lines [epoch, record], a file per worker; - prints it, as do outputs not named",
+        help='write an output as JSON lines, {"epoch": …, "record": …}, to files in a directory; - prints it, as do '
+        "outputs not named",
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="remove the results of an earlier run from the directories of outputs"
+    )
+    parser.add_argument(
+        "--allow-nan", action="store_true", help="write NaN and Infinity, which JSON does not have, rather than fail"
     )
     parser.add_argument(
         "--serve",

@@ -1,31 +1,25 @@
-"""Changes the number of a job's processes: starts some that join, or asks some to leave, and sees them through.
+"""Changes the number of a job's processes: starts some that join, or empties some and lets them leave.
 
 It runs in a thread of the supervisor, so that the job can be asked meanwhile, and says how far it is. Its waits have a
 bound: when nothing at all has moved for a while, it ends and tells what it waited for. Nothing is undone then: workers
-that are on their way in or out go on.
+that are on their way in or out go on. When something else is wanted meanwhile, another takes over from where this one
+is: processes that are starting join, and one that has not yet been told to leave stays.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from framework.errors import HailerError
 from framework.launch.control_protocol import Supervised
 from framework.membership.members import WorkerId
-from operators.admin.errors import BadRequest, JobUnreachable
-from operators.control.job_messages import ScaleState
-from operators.control.worker_messages import AskRescale, BeginRescale, CheckMayLeave, Leave, RescaleCost
+from operators.admin.errors import JobUnreachable
+from operators.control.change import Change
+from operators.control.job_messages import ChangeState
+from operators.control.worker_messages import CheckMayLeave, CheckRescalable, Leave, NotComing, StartResize
 from operators.control.worker_rpc import WorkerRpc
-
-PATIENCE_S = 30.0
-"""How long nothing may move before it gives up."""
-
-POLL_S = 0.05
+from routing.migration.goals import Pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,165 +41,147 @@ def change_to(count: int, present: Sequence[int]) -> ProcessChange:
     return ProcessChange(max(0, count - len(ordered)), tuple(reversed(ordered[count:])))
 
 
-class Scaling:
+class Scaling(Change):
     """One change of a job's processes."""
 
-    def __init__(self, rpc: WorkerRpc, goal: str, change: ProcessChange) -> None:
-        """Check that it can be done; `goal` says what it is, in a word or two."""
-        self.goal = goal
-        self.finished = threading.Event()
-        self._rpc = rpc
-        self._joins = change.joins
+    def __init__(
+        self,
+        rpc: WorkerRpc,
+        text: str,
+        change: ProcessChange,
+        pace: Pace,
+        check_movable: Callable[[], None] = lambda: None,
+        going: Collection[int] = (),
+    ) -> None:
+        """Check that it can be done; `text` says what it is, in a word or two, and `going` which processes leave.
+
+        `check_movable`, which may take a while, raises if a bin cannot leave its worker.
+        """
+        super().__init__(rpc, text)
+        self._pace = pace
+        self._check_movable = check_movable
+        self.change = change
         self._leavers = [process for number in change.leaves for process in rpc.processes if process.process == number]
-        self._joiners: list[Supervised] = []
+        self._joiners = [process for process in rpc.processes if not process.member]
+        self._going = set(going)
+        """Those that were told to leave, for good, be it by another before this."""
         self._joined: list[int] = []
         self._left: list[int] = []
-        self._log: list[str] = []
-        self._waits_for = "it begins"
-        self._failure: str | None = None
-        self._began_s = time.monotonic()
-        self._duration_s: float | None = None
+        self._log: list[tuple[str, str]] = []
         for process in self._leavers:
-            for worker in process.workers:
+            for worker in process.workers if process.member else ():
                 rpc.ask(worker, CheckMayLeave())
-        plan = rpc.ask(rpc.commanding, BeginRescale())
-        if plan is not None and not plan.finished:
-            raise BadRequest(f"plan {plan.plan} is under way; wait for it, or end it with `hailer cancel`")
-        self._shares, self._silent = rpc.ask_all(AskRescale())
-        if rpc.commanding not in self._shares:
-            raise JobUnreachable("; ".join(self._silent.values()))
-        self._received_before = self._received_bytes()
+        self.unmoved = rpc.ask(rpc.commanding, CheckRescalable()).operators
+
+    @property
+    def leaving_for_good(self) -> frozenset[int]:
+        """The processes that go, whatever else is wanted."""
+        with self._deciding:
+            return frozenset(self._going)
 
     def start(self) -> None:
         """Begin."""
-        threading.Thread(target=self._run, name="scaling", daemon=True).start()
+        self.begin(None)
 
-    def state(self) -> ScaleState:
-        """How far it is."""
-        cost = self._cost()
-        return ScaleState(
-            goal=self.goal,
-            finished=self.finished.is_set(),
-            failure=self._failure,
-            log=tuple(self._log),
-            waits_for=self._waits_for,
-            joined=tuple(self._joined),
-            left=tuple(self._left),
-            bins_moved=cost.bins_moved,
-            state_bytes=self._received_bytes() - self._received_before,
-            stall_s_max=cost.stall_s_max,
-            duration_s=self._duration_s or time.monotonic() - self._began_s,
+    def state(self) -> ChangeState:
+        return replace(
+            super().state(),
+            joined=tuple(sorted(self._joined)),
+            left=tuple(sorted(self._left)),
+            log=tuple(line for line, _ in self._log),
+            details=tuple(detail for _, detail in self._log),
         )
 
-    def _run(self) -> None:
-        for part in (self._bring_in, self._fill, self._await_leavers):
-            try:
-                part()
-            except HailerError as error:
-                self._failure = self._failure or str(error)
-            except Exception as error:  # ours; the job goes on, and whoever asked is told
-                self._failure = f"this is a mistake in Hailer: {error!r}"
-        self._duration_s = time.monotonic() - self._began_s
-        with suppress(HailerError):  # of one request, workers answer at different moments: some before the last bins
-            self._refresh()
-        self.finished.set()
-
-    def _bring_in(self) -> None:
-        """All at once: they wait their turn. One that fails does not keep the others out."""
-        for _ in range(self._joins):
-            joiner = self._rpc.spawn()
+    def _carry_through(self) -> None:
+        self._check_movable()
+        for _ in range(self.change.joins):
+            with self._deciding:
+                self._check_wanted()
+                joiner = self._rpc.spawn()
             self._joiners.append(joiner)
-            self._log.append(f"process {joiner.process} starts")
-        for joiner in self._joiners:
-            self._wait(partial(_has_arrived, joiner), partial(_phase, joiner))
-            if joiner.member:
-                self._joined.append(joiner.process)
-                self._log.append(f"process {joiner.process} has joined: {_phases(joiner)}")
-            else:
-                self._failure = f"process {joiner.process} did not join: {joiner.failure or 'it ended'}"
+            self._say(f"process {joiner.process} starts")
+        resize = StartResize(self.text, _workers_of(self._joiners), _workers_of(self._leavers), self._pace)
+        with self._deciding:
+            self._check_wanted()
+            self._goal_number = self._rpc.ask(self._rpc.commanding, resize)
+        self._await_joiners()
+        self._wait(self._goal_ended)
+        self._check_goal()
+        if self._goal is None or self._goal.status != "cancelled":
+            self._see_leavers_off()
 
-    def _fill(self) -> None:
-        joined = [worker for joiner in self._joiners if joiner.member for worker in joiner.workers]
-        if joined:
-            self._wait(lambda: self._have_share(joined), lambda: self._lacking(joined))
+    def _await_joiners(self) -> None:
+        """All at once: they wait their turn. One that fails does not keep the others out."""
+        failures: list[str] = []
+        waiting = list(self._joiners)
 
-    def _await_leavers(self) -> None:
+        def arrived() -> bool:
+            for joiner in list(waiting):
+                if joiner.member:
+                    self._joined.append(joiner.process)
+                    self._say(f"process {joiner.process} has joined", _phases(joiner))
+                elif joiner.ended.is_set():
+                    failures.append(f"process {joiner.process} did not join: {joiner.failure or 'it ended'}")
+                    for worker in joiner.workers if self._goal_number is not None else ():
+                        self._rpc.ask(self._rpc.commanding, NotComing(worker))
+                else:
+                    continue
+                waiting.remove(joiner)
+            return not waiting
+
+        self._wait(arrived)
+        if failures:
+            self._wait(self._goal_ended)
+            raise JobUnreachable("; ".join(failures))
+
+    def _see_leavers_off(self) -> None:
+        with self._deciding:
+            self._check_wanted()
+            self._going.update(leaver.process for leaver in self._leavers)
+        for index, leaver in enumerate(self._leavers):
+            try:
+                for worker in leaver.workers:
+                    self._rpc.ask(worker, Leave())
+            except HailerError:
+                self._going.difference_update(untold.process for untold in self._leavers[index:])
+                raise
+            self._say(f"process {leaver.process} is asked to leave, with {_names(leaver)}")
         for leaver in self._leavers:
-            for worker in leaver.workers:
-                self._rpc.ask(worker, Leave())
-            self._log.append(f"process {leaver.process} is asked to leave, with {_workers(leaver)}")
-        for leaver in self._leavers:
-            self._wait(leaver.ended.is_set, partial(self._objection, leaver))
+            self._wait(leaver.ended.is_set)
             if leaver.failure is not None:
                 raise JobUnreachable(f"process {leaver.process} failed while it left: {leaver.failure}")
             self._left.append(leaver.process)
-            self._log.append(f"process {leaver.process} has left")
+            self._say(f"process {leaver.process} has left")
 
-    # Waiting
-
-    def _wait(self, until: Callable[[], bool], waits_for: Callable[[], str]) -> None:
-        mark, moved_s = self._mark(), time.monotonic()
-        while True:
-            self._refresh()
-            if until():
-                return
-            self._waits_for = waits_for()
-            if self._rpc.first.ended.is_set():
-                raise JobUnreachable(f"the job has ended meanwhile; it waited: {self._waits_for}")
-            if self._mark() != mark:
-                mark, moved_s = self._mark(), time.monotonic()
-            elif time.monotonic() - moved_s > PATIENCE_S:
-                raise JobUnreachable(
-                    f"nothing has moved for {PATIENCE_S:g} s: {'; '.join([self._waits_for, *self._silent.values()])}; "
-                    f"what has begun goes on, and `hailer status` shows it"
-                )
-            time.sleep(POLL_S)
-
-    def _refresh(self) -> None:
-        shares, self._silent = self._rpc.ask_all(AskRescale())
-        for worker, share in shares.items():
-            last = self._shares.get(worker, share)  # an operator that has ended counts no more
-            received_bytes = max(share.received_bytes, last.received_bytes)
-            self._shares[worker] = replace(share, received_bytes=received_bytes)
-
-    def _mark(self) -> object:
-        """Changes with everything that is progress."""
-        phases = [len(joiner.phases) + len(joiner.joined) for joiner in self._joiners]
-        ended = [process.ended.is_set() for process in (*self._joiners, *self._leavers)]
-        objections = [share.objection for share in self._shares.values()]
-        cost = self._cost()
-        return phases, ended, objections, cost.bins_moved, cost.waiting, self._received_bytes()
+    def _say(self, line: str, detail: str = "") -> None:
+        self._log.append((line, detail))
 
     # What it sees
 
-    def _cost(self) -> RescaleCost:
-        cost = self._shares[self._rpc.commanding].cost
-        assert cost is not None, "the commanding worker began to meter when it was told to"
-        return cost
+    def _mark(self) -> object:
+        phases = [len(joiner.phases) + len(joiner.joined) for joiner in self._joiners]
+        ended = [process.ended.is_set() for process in (*self._joiners, *self._leavers)]
+        return phases, ended, super()._mark()
 
-    def _received_bytes(self) -> int:
-        """All state that has come to workers since the job began: those that have left received no more."""
-        return sum(share.received_bytes for share in self._shares.values())
-
-    def _have_share(self, workers: Sequence[WorkerId]) -> bool:
-        return self._cost().settled and not self._unserved(workers)
-
-    def _unserved(self, workers: Sequence[WorkerId]) -> list[WorkerId]:
-        cost = self._cost()
-        return [worker for worker in workers if worker not in cost.joined or worker in cost.waiting]
-
-    def _lacking(self, workers: Sequence[WorkerId]) -> str:
-        unserved = self._unserved(workers)
-        if unserved:
-            return f"worker {unserved[0]} waits for its share of bins, which come as the job's inputs go on"
-        return "the last bins are on their way"
+    def _waits_for(self) -> str:
+        starting = [joiner for joiner in self._joiners if not (joiner.member or joiner.ended.is_set())]
+        if starting:
+            return _phase(starting[0])
+        leaving = [leaver for leaver in self._leavers if leaver.process in self._going and not leaver.ended.is_set()]
+        if leaving:
+            return self._objection(leaving[0])
+        return super()._waits_for()
 
     def _objection(self, leaver: Supervised) -> str:
         for worker in leaver.workers:
-            share = self._shares.get(worker)
-            if worker not in self._silent and share is not None and share.objection is not None:
+            share = self._share(worker)
+            if share is not None and share.objection is not None:
                 return f"worker {worker} cannot leave yet: {share.objection}"
         return f"process {leaver.process} waits for its turn, or parts from the others"
+
+
+def _workers_of(processes: Iterable[Supervised]) -> tuple[WorkerId, ...]:
+    return tuple(worker for process in processes for worker in process.workers)
 
 
 def _phase(joiner: Supervised) -> str:
@@ -213,10 +189,6 @@ def _phase(joiner: Supervised) -> str:
         return f"process {joiner.process} is starting"
     worker, phase, _ = joiner.phases[-1]
     return f"worker {worker} joins, and has come through: {phase}"
-
-
-def _has_arrived(joiner: Supervised) -> bool:
-    return joiner.member or joiner.ended.is_set()
 
 
 def _phases(joiner: Supervised) -> str:
@@ -229,7 +201,7 @@ def _phases(joiner: Supervised) -> str:
     return ", ".join(told)
 
 
-def _workers(process: Supervised) -> str:
+def _names(process: Supervised) -> str:
     if len(process.workers) == 1:
         return f"worker {process.workers[0]}"
     return f"all its workers, {process.workers[0]} to {process.workers[-1]}"

@@ -108,7 +108,7 @@ def columns() -> int:
 def progress_line(job: str, progress: JobProgress, width: int) -> str:
     """How far a job is, in one line that fits: what matters less goes first.
 
-    >>> progress = JobProgress(workers=2, running_s=75.2, frontier=(41,), plan=None, silent=())
+    >>> progress = JobProgress(workers=2, running_s=75.2, frontier=(41,), goal=None, silent=())
     >>> progress_line("wordcount", progress, 80)
     'wordcount   epoch 41   2 workers   1:15'
     >>> progress_line("wordcount", progress, 24)
@@ -117,12 +117,12 @@ def progress_line(job: str, progress: JobProgress, width: int) -> str:
     'epoch 41'
     """
     minutes, seconds = divmod(int(progress.running_s), 60)
-    plan = progress.plan
+    goal = progress.goal
     silent = ", ".join(map(str, progress.silent))
     parts = [  # (how much it matters, text), in the order of the line
         (1, job),
         (0, f"epoch {show_times(progress.frontier)}" if progress.frontier else "ending"),
-        (2, f"plan: {plan.steps_done} of {plan.steps} steps" if plan and not plan.finished else ""),
+        (2, f"{goal.text}: {goal.bins_moved} of {goal.bins} bins" if goal and not goal.finished else ""),
         (3, f"no answer from {silent}" if silent else ""),
         (4, f"{progress.workers} worker{'s' * (progress.workers != 1)}"),
         (5, f"{minutes}:{seconds:02}"),

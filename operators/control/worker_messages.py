@@ -16,7 +16,8 @@ from operators.admin.errors import BadRequest
 from operators.admin.json_codec import from_json
 from operators.broker.address import BrokerAddress
 from routing.bins import BinId
-from routing.migration.plan import Plan
+from routing.load import BinWeight
+from routing.migration.goals import GoalState, Pace
 
 Frontier = tuple[Time, ...]
 """The least times that may still come."""
@@ -25,29 +26,20 @@ Frontier = tuple[Time, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PlanState:
-    """How a plan is doing, or how it ended."""
-
-    plan: int
-    """Its number: plans of a job are counted from 0."""
-    finished: bool
-    failure: str | None
-    duration_s: float
-    stall_s_max: float
-    """The longest that outputs stood still while it ran."""
-    cancelled: bool
-    steps_done: int
-    steps: int
-    bins_moved: int
-    bins: int
-
-
-@dataclass(frozen=True, slots=True)
 class WorkerProgress:
     """How far a worker is."""
 
     frontier: Frontier
-    plan: PlanState | None
+    goal: GoalState | None
+    """The last that bins were moved for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """What inputs were fed with: in how many epochs, and how many records. What a process says when it is done."""
+
+    epochs: int
+    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +67,16 @@ class BinTable:
 
 
 @dataclass(frozen=True, slots=True)
+class LateRecords:
+    """How many of the records that came to an operator on windows were late."""
+
+    path: str
+    name: str
+    late: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerStatus:
     """All that `hailer status` shows of a worker."""
 
@@ -85,7 +87,7 @@ class WorkerStatus:
     metered_s: float
     operators: tuple[OperatorActivity, ...]
     bins: tuple[BinTable, ...]
-    plan: PlanState | None
+    late: tuple[LateRecords, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,46 +119,44 @@ class WorkerExplanation:
 
 @dataclass(frozen=True, slots=True)
 class MovableBins:
-    """What a plan is made from: an operator whose bins the job's own commands move."""
+    """What a plan is made from: a group of operators whose bins the job's own commands move."""
 
-    name: str
+    group: str
     owners: tuple[WorkerId, ...]
-    ahead: tuple[WorkerId, ...]
-    """The owners once all that was announced is installed."""
-    keys: dict[BinId, int]
-    shipped_bytes: int
+    """Once all that was announced is installed; empty if the worker does not know them yet."""
+    eligible: tuple[WorkerId, ...]
+    """Who may own bins."""
+    weights: dict[BinId, BinWeight]
+    """What the bins on this worker weigh."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlanShare:
-    """How the last plan is doing, and how much state has left this worker so far."""
+class MoveObstacles:
+    """Why bins cannot move, of those that a worker has looked at."""
 
-    plan: PlanState | None
-    shipped_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class RescaleCost:
-    """What a job has gone through since its workers began to change, as the worker sees it that sends the commands."""
-
-    joined: tuple[WorkerId, ...]
-    waiting: tuple[WorkerId, ...]
-    """Those that have not received all commands that they need."""
-    settled: bool
-    """Whether all moves are installed and the bins have arrived."""
-    bins_moved: int
-    stall_s_max: float
+    found: tuple[str, ...]
+    left: tuple[BinId, ...]
+    """Those that it has not looked at yet: ask for them again."""
 
 
 @dataclass(frozen=True, slots=True)
-class RescaleShare:
-    """A worker's part in a change of workers."""
+class GoalShare:
+    """How a goal is doing, as far as one worker knows."""
 
     received_bytes: int
+    """All state that has come to it."""
     objection: str | None
     """Why it cannot leave yet, if it was asked to."""
-    cost: RescaleCost | None
+    goal: GoalState | None
     """On the worker that sends the commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unmoved:
+    """What stays where it is when workers come and go."""
+
+    operators: tuple[str, ...]
+    """Those whose keys are with the workers that the job began with."""
 
 
 # Requests
@@ -193,13 +193,17 @@ class AskBins(Request[tuple[MovableBins, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class AskPlan(Request[PlanShare]):
-    """How is the last plan doing?"""
+class AskObstacles(Request[MoveObstacles]):
+    """Which of these bins could not move now? It looks at some, for as long as a job may well stand still."""
+
+    bins: tuple[BinId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AskRescale(Request[RescaleShare]):
-    """How is its part in a change of workers doing?"""
+class AskGoal(Request[GoalShare]):
+    """How is the goal of this number doing?"""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,21 +212,50 @@ class AskBroker(Request[BrokerAddress | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class RunPlan(Request[int]):
-    """Begin with a plan; its number."""
+class StartAssign(Request[int]):
+    """Begin to give bins to workers; the number of the goal. Without a group, there must be one only."""
 
-    plan: Plan
-    gap_s: float
+    text: str
+    group: str | None
+    owners: dict[BinId, WorkerId]
+    complete: bool
+    """Whether the owners are those of all bins."""
+    pace: Pace
 
 
 @dataclass(frozen=True, slots=True)
-class CancelPlan(Request[PlanState]):
-    """Send no more steps of the plan."""
+class StartRebalance(Request[int]):
+    """Begin to spread bins over the workers by what they weigh; the number of the goal."""
+
+    text: str
+    pace: Pace
 
 
 @dataclass(frozen=True, slots=True)
-class BeginRescale(Request[PlanState | None]):
-    """Check that workers can join and leave, and meter what that costs from now on; the last plan, if there is one."""
+class StartResize(Request[int | None]):
+    """Begin to wait for workers that are to join, and to empty others; the number of the goal, None without bins."""
+
+    text: str
+    joining: tuple[WorkerId, ...]
+    leaving: tuple[WorkerId, ...]
+    pace: Pace
+
+
+@dataclass(frozen=True, slots=True)
+class NotComing(Request[None]):
+    """A worker that was to join will not."""
+
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class CancelGoals(Request[tuple[GoalState, ...]]):
+    """Send no more steps; the goals that this has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRescalable(Request[Unmoved]):
+    """Refuse unless workers can join and leave; what does not move when they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,12 +280,15 @@ REQUESTS: Mapping[str, type[Request[Any]]] = {
         AskStatus,
         AskExplanation,
         AskBins,
-        AskPlan,
-        AskRescale,
+        AskObstacles,
+        AskGoal,
         AskBroker,
-        RunPlan,
-        CancelPlan,
-        BeginRescale,
+        StartAssign,
+        StartRebalance,
+        StartResize,
+        NotComing,
+        CancelGoals,
+        CheckRescalable,
         CheckMayLeave,
         Leave,
         EndInputs,

@@ -43,6 +43,10 @@ class WorkerRpc:
         """The process of each worker, as of now, joiners included."""
         return {worker: process for process in self.processes for worker in process.workers}
 
+    def coming(self, count: int) -> Sequence[WorkerId]:
+        """The workers that the next `count` processes will have."""
+        return self._processes.coming(count)
+
     def spawn(self) -> Supervised:
         """Start another process."""
         return self._processes.spawn()

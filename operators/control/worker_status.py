@@ -24,28 +24,36 @@ from operators.control.worker_messages import (
     BinTable,
     BlockerState,
     Frontier,
+    LateRecords,
     MovableBins,
+    MoveObstacles,
     OperatorActivity,
-    PlanState,
     WorkerExplanation,
     WorkerProgress,
     WorkerStatus,
 )
-from routing.registry import commanded_on, operators_on
+from operators.stateful.windows.late_count import late_counts
+from routing.bins import BinId
+from routing.load import add_up
+from routing.migration.goals import GoalState
+from routing.registry import commanded_on, groups_on, operators_on
 
 LISTEN_S = 10.0
 """How long a meter runs after somebody has last asked."""
+
+PAUSE_S = 0.01
+"""How long a worker looks for obstacles without doing anything else, unless one bin takes longer."""
 
 BLOCKERS_MAX = 100
 """How many of a worker's holdings an explanation lists."""
 
 
-def progress(worker: Worker, plan: PlanState | None) -> WorkerProgress:
+def progress(worker: Worker, goal: GoalState | None) -> WorkerProgress:
     """How far a worker is: cheap enough to be asked all the time."""
-    return WorkerProgress(_least(worker), plan)
+    return WorkerProgress(_least(worker), goal)
 
 
-def status(worker: Worker, meter: OperatorMeter, plan: PlanState | None) -> WorkerStatus:
+def status(worker: Worker, meter: OperatorMeter) -> WorkerStatus:
     """All that `hailer status` shows of a worker."""
     return WorkerStatus(
         frontier=_least(worker),
@@ -69,22 +77,34 @@ def status(worker: Worker, meter: OperatorMeter, plan: PlanState | None) -> Work
             )
             for operator in operators_on(worker)
         ),
-        plan=plan,
+        late=_late(worker),
     )
 
 
 def movable_bins(worker: Worker) -> tuple[MovableBins, ...]:
-    """The bins that the job's commands move, with what is in them on this worker."""
+    """The bins that the job's commands move, by groups of operators, with what they weigh on this worker."""
     return tuple(
         MovableBins(
-            operator.name,
-            tuple(operator.table.owners),
-            tuple(operator.table.owners_at(EPOCH_MAX)) if operator.table.ready else (),
-            operator.keys_per_bin(),
-            operator.shipped_bytes(),
+            name,
+            tuple(operators[0].table.owners_at(EPOCH_MAX)) if operators[0].table.ready else (),
+            tuple(sorted(operators[0].eligible())),
+            add_up(operator.weigh() for operator in operators),
         )
-        for operator in commanded_on(worker)
+        for name, operators in groups_on(worker).items()
     )
+
+
+def obstacles(worker: Worker, bins: Sequence[BinId]) -> MoveObstacles:
+    """Why some of these bins could not leave this worker now. It begins with no further one after `PAUSE_S`."""
+    clock = worker.events.clock
+    deadline_s = clock() + PAUSE_S
+    for index, bin_id in enumerate(bins):
+        if index and clock() > deadline_s:
+            return MoveObstacles((), tuple(bins[index:]))
+        found = [obstacle for operator in commanded_on(worker) for obstacle in operator.obstacles([bin_id])]
+        if found:
+            return MoveObstacles(tuple(found), ())
+    return MoveObstacles((), ())
 
 
 def explain(worker: Worker, asked: str | None) -> WorkerExplanation:
@@ -167,6 +187,16 @@ def _least(worker: Worker) -> Frontier:
             for child in root.children()
             for time in frontier_of(root, child)
         )
+    )
+
+
+def _late(worker: Worker) -> tuple[LateRecords, ...]:
+    """The operators on windows, with what came too late for them on this worker."""
+    counts = late_counts(worker)
+    return tuple(
+        LateRecords(path, child.operator.name, counts[path].late, counts[path].records)
+        for path, (_, child) in _operators(worker).items()
+        if path in counts
     )
 
 

@@ -17,10 +17,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from framework.membership.driver import Membership
-from framework.membership.effects import Phase
+from framework.membership.effects import Effect, Phase
+from framework.membership.joiner import Joiner
 from framework.membership.members import Address, WorkerId
+from framework.membership.messages import Enlist
 from framework.net.endpoint import Endpoint
 from framework.wire import handshake
+from framework.wire.messages import Message
 from operators import BinOptions, ControlInput, Input, Probe, Steward, Worker, execute_from_args
 
 WORDS = [f"w{number}" for number in range(200)]
@@ -73,8 +76,11 @@ def feed(worker: Worker, flags: argparse.Namespace, lines: Input[str], control: 
 
 
 def die_at(phase: str) -> None:
-    """Have this process, which joins, killed when it comes to a phase, with all told that it had to tell before."""
-    enter, reach = Membership._enter, Endpoint.reach
+    """Have this process, which joins, killed when it comes to a phase, with all told that it had to tell before.
+
+    "enlisted": when it hears that all members hold records back for it.
+    """
+    enter, reach, receive = Membership._enter, Endpoint.reach, Joiner.receive
 
     def entering(self: Membership, now: Phase) -> None:
         enter(self, now)
@@ -88,6 +94,12 @@ def die_at(phase: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         reach(self, peers)
 
+    def receiving(self: Joiner, sender: WorkerId, message: Message) -> list[Effect] | None:
+        if phase == "enlisted" and isinstance(message, Enlist):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return receive(self, sender, message)
+
+    Joiner.receive = receiving  # type: ignore[method-assign]
     Membership._enter = entering  # type: ignore[method-assign, assignment]
     Endpoint.reach = reaching  # type: ignore[method-assign]
 

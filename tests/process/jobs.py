@@ -52,6 +52,7 @@ class Feed:
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)
         self.words: Counter[str] = Counter()
+        self.lines = 0
         # Open at both ends: a writer that neither waits for its reader nor is told that it has gone.
         self._pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
         self._closing = threading.Event()
@@ -67,6 +68,7 @@ class Feed:
             except BlockingIOError:  # it is full
                 continue
             self.words.update(words)
+            self.lines += 1
             number += 1
 
     def close(self) -> None:
@@ -115,11 +117,16 @@ def check_the_end(folder: Path, process: subprocess.Popen[str], feed: Feed) -> E
     feed.close()
     ended = end(process)
     assert ended.code == 0, ended.err
-    rows = [json.loads(line) for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
-    assert sorted((word, total) for _, (word, total) in rows) == sorted(
+    assert sorted((word, total) for _, (word, total) in written(folder / "out")) == sorted(
         (word, n) for word, count in feed.words.items() for n in range(1, count + 1)
     )
     return ended
+
+
+def written(directory: Path) -> list[tuple[int, Any]]:
+    """The epochs and records of an output's directory, as a glob finds them."""
+    lines = [json.loads(line) for path in sorted(directory.glob("*.jsonl")) for line in path.read_bytes().splitlines()]
+    return [(line["epoch"], line["record"]) for line in lines]
 
 
 def hailer(folder: Path, *arguments: str) -> Ended:

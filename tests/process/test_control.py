@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from operators.admin.json_codec import from_json
+from operators.admin.run_directory import find_job, how_it_ended
 from operators.control.job_messages import JobStatus
 from operators.control.render import status_page
 from tests.process.jobs import (
@@ -108,7 +109,7 @@ def test_status_tells_workers_operators_rates_and_bins(watched: Path):
         (["rebalance", "--dryrun"], "did you mean '--dry-run'?"),
         (["explain", "cuont"], "did you mean 'count'?"),
         (["status", "--job", "cuonts"], "did you mean 'counts'?"),
-        (["cancel"], "no plan is under way"),
+        (["cancel"], "no bins are being moved"),
         (["statsu"], "did you mean 'status'?"),
         (["scale", "0"], "a job has between 1 process, which feeds it, and 1024, not 0"),
         (["scale", "two"], "invalid int value: 'two'"),
@@ -137,39 +138,45 @@ def test_bins_move_by_command_and_no_count_is_wrong(tmp_path: Path):
         assert Counter(status(tmp_path)["bins"][0]["owners"]) == {1: 16}
         assert ask(tmp_path, "rebalance").startswith("moved ")
         moved = status(tmp_path)
-        assert moved["plan"]["finished"]
+        assert (moved["moving"]["text"], moved["moving"]["finished"]) == ("rebalance", True)
         assert Counter(moved["bins"][0]["owners"])[0] > 2
-        assert check_the_end(tmp_path, process, feed).err == ""
-    assert list(tmp_path.glob(".hailer/*/")) == []
+        assert check_the_end(tmp_path, process, feed).complaints == []
+    assert [path.name for path in tmp_path.glob(".hailer/*/*")] == ["ended.json"]
     assert "no job runs in" in hailer(tmp_path, "status").err
 
 
-def test_a_plan_can_be_cancelled_between_steps(tmp_path: Path):
+def test_moves_can_be_cancelled_between_steps(tmp_path: Path):
     with counting(tmp_path, "-n2"):
         (tmp_path / "owners.json").write_text(json.dumps([1] * 16))
         moving = start((HAILER, "map", "owners.json", "--strategy", "fluid", "--gap", "1"), tmp_path, tmp_path)
-        wait_until(lambda: (plan := status(tmp_path)["plan"]) and plan["steps_done"] >= 1)
-        assert "is under way" in say(tmp_path, "rebalance", "--strategy", "all-at-once").err
-        assert re.search(r"plan 0(:| was cancelled after) \d of 8 steps", say(tmp_path, "cancel").out)
+        wait_until(lambda: (change := status(tmp_path)["moving"]) and change["bins_moved"] >= 1)
+        told = re.fullmatch(r"map ends after this step: (\d) of 8 bins have moved\n", say(tmp_path, "cancel").out)
+        assert told is not None
+        moved = int(told[1])
         ended = end(moving)
         assert ended.code == 1
-        assert re.fullmatch(r"moved [1-7] bins?, .*; cancelled, [1-7] bins? stayed\n", ended.out)
-        assert "no plan is under way" in say(tmp_path, "cancel").err
+        assert re.fullmatch(rf"moved {moved} bins?, .*; cancelled, {8 - moved} bins? stayed\n", ended.out)
+        assert "no bins are being moved" in say(tmp_path, "cancel").err
+        wait_until(lambda: Counter(status(tmp_path)["bins"][0]["owners"]) == {0: 8 - moved, 1: 8 + moved})
 
 
 def test_explain_names_the_worker_the_capability_and_the_way(tmp_path: Path):
     (tmp_path / "stuck.py").write_text(STUCK)
     (tmp_path / "lines").write_text("tea\n" * 1000)
-    with running(tmp_path, "stuck", "-n2", "--epoch-lines", "5", "--output", "lines=out"):
+    with running(tmp_path, "stuck", "-n2", "--epoch-lines", "5", "--output", "lines=out") as process:
+        found, _ = find_job(tmp_path, None)
         wait_until(lambda: "capability" in say(tmp_path, "explain").out)
         assert ask(tmp_path, "explain").splitlines() == [
-            "'probe' (0.6) waits at epoch 0",
+            "'probe' (0.9) waits at epoch 0",
             "  worker 1 holds a capability for 0 at output 0 of 'keep' (0.4)",
-            "    keep → inspect_batch → probe",
+            "    keep → probe",
         ]
         answer = json.loads(ask(tmp_path, "explain", "map", "--json"))
         assert answer["frontier"] > [0]
         assert {blocker["name"] for blocker in answer["held"]} == {"lines"}
+    ended = how_it_ended(tmp_path, found)
+    assert ended is not None
+    assert ended.report == f"job stopped: process {process.pid} received SIGTERM"
 
 
 def test_a_worker_that_is_busy_is_told_and_not_waited_for(tmp_path: Path):
@@ -196,7 +203,7 @@ def test_a_job_that_was_killed_is_not_found_and_its_folder_is_used_again(tmp_pat
         process.wait()
         assert (tmp_path / ".hailer" / "counts" / "job.json").exists()
         assert "no job runs in" in say(tmp_path, "status").err
-    with counting(tmp_path):
+    with counting(tmp_path, "--overwrite"):
         assert status(tmp_path)["job"] == "counts"
 
 
@@ -212,11 +219,13 @@ def test_a_directory_without_room_for_a_run_directory_runs_jobs_all_the_same(tmp
 def test_watching_ends_with_the_job(tmp_path: Path):
     with counting(tmp_path) as (_, feed):
         watching = start((HAILER, "status", "--watch", "--json"), tmp_path, tmp_path)
+        reading = start((HAILER, "status", "--watch"), tmp_path, tmp_path)
         assert watching.stdout is not None
         looks = [watching.stdout.readline() for _ in range(2)]
         feed.close()
-        ended = end(watching)
-    assert (ended.code, ended.err) == (0, "")
+        ended, read = end(watching), end(reading)
+    assert (ended.code, ended.err) == (read.code, read.err) == (0, "")
+    assert re.search(rf"\ncounts ended after .*: \d+ epochs, {feed.lines:,} records, \d+ records/s\n$", read.out)
     epochs = [json.loads(line)["frontier"] for line in [*looks, *ended.out.splitlines()]]
     assert sorted(epochs, key=lambda frontier: frontier or [10**9]) == epochs
     assert epochs[0] < epochs[1]

@@ -54,6 +54,21 @@ WAITING = """
     execute_from_args(main)
 """
 
+BUSY = """
+    from operators import execute_from_args, to_stream
+
+    def work(number):
+        print("busy", flush=True)
+        while True:
+            pass
+
+    def main(worker):
+        with worker.dataflow() as scope:
+            to_stream(scope, [1] if worker.index == 0 else []).map(work)
+
+    execute_from_args(main)
+"""
+
 
 @pytest.mark.parametrize("shape", [["-n3"], ["-w3"], ["-n2", "-w2"]])
 def test_a_function_that_raises_ends_the_job_with_one_report(tmp_path: Path, shape: list[str]):
@@ -147,6 +162,19 @@ def test_a_signal_to_the_launcher_ends_every_process(tmp_path: Path, number: sig
         ended = end(process)
     assert ended.code == code
     assert ended.err == f"job stopped: process {process.pid} received {number.name}\n"
+    assert not _descendants_alive(tmp_path)
+
+
+@pytest.mark.parametrize("shape", [[], ["-n2"]])
+def test_ctrl_c_says_that_a_second_one_ends_a_busy_job_at_once(tmp_path: Path, shape: list[str]):
+    with Program.write(tmp_path, BUSY).started(*shape) as process:
+        wait_for_line(process, "busy")
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.readline() == "hailer: the job is still ending; Ctrl-C again ends it at once\n"
+        process.send_signal(signal.SIGINT)
+        ended = end(process, timeout_s=5)
+    assert (ended.code, ended.err) == (130, "")
     assert not _descendants_alive(tmp_path)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.process.jobs import HAILER, hailer
+from tests.process.jobs import HAILER, hailer, written
 from tests.processes import run, start
 
 JOB = """
@@ -44,8 +44,9 @@ def folder(tmp_path: Path) -> Path:
 def test_words_of_a_file_are_counted(folder: Path, command: list[str], shape: list[str]):
     flags = ("--input", "lines=book.txt", "--output", "counts=out", "--epoch-lines", "7")
     ended = run(*command, *shape, *flags, state=folder, cwd=folder)
-    assert (ended.code, ended.err) == (0, "")
-    rows = [json.loads(line) for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
+    assert (ended.code, ended.complaints) == (0, [])
+    assert ("wordcount ended after" in ended.err) == (command[0] == HAILER)
+    rows = written(folder / "out")
     final: dict[str, int] = {}
     for _, (word, total) in rows:
         final[word] = max(total, final.get(word, 0))
@@ -60,7 +61,7 @@ def test_folders_with_the_names_of_our_packages_do_not_disturb(folder: Path, com
         (folder / name / "__init__.py").write_text("raise AssertionError(__file__)\n")
     (folder / "book.txt").write_text("a\n")
     ended = run(*command, "-n2", "--input", "lines=book.txt", state=folder, cwd=folder)
-    assert (ended.code, ended.out, ended.err) == (0, 'counts\t0\t["a", 1]\n', "")
+    assert ended.lines == ['counts\t0\t["a", 1]']
 
 
 def test_a_job_that_imports_what_our_package_hides_is_told_so(folder: Path):
@@ -68,7 +69,8 @@ def test_a_job_that_imports_what_our_package_hides_is_told_so(folder: Path):
     (folder / "operators" / "mine.py").touch()
     (folder / "job.py").write_text(f"{JOB}\nimport operators.mine\n")
     ended = hailer(folder, "run", "job.py", "--input", "lines=book.txt")
-    assert ended.err.splitlines()[-1] == (
+    assert ended.err.splitlines()[0] == (
+        "hailer run: job.py cannot be loaded: "
         f"ImportError: Hailer's package 'operators', which has no 'mine', hides yours, {folder / 'operators'}; "
         "rename yours, or put it into a package of your own"
     )
@@ -78,6 +80,7 @@ def test_outputs_without_a_destination_are_printed(folder: Path):
     (folder / "book.txt").write_text("a b\na\n")
     ended = hailer(folder, "run", "job.py", "--input", "lines=book.txt", "--epoch-lines", "1")
     assert (ended.code, ended.out) == (0, 'counts\t0\t["a", 1]\ncounts\t0\t["b", 1]\ncounts\t1\t["a", 2]\n')
+    assert re.fullmatch(r"hailer: wordcount ended after .*: 2 epochs, 2 records.*\n", ended.err)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +89,7 @@ def test_outputs_without_a_destination_are_printed(folder: Path):
         (["run", "jub.py"], "there is no file jub.py; did you mean job.py?"),
         (["run", "job.py", "--input", "lines"], "write NAME=PATH, such as --input lines=book.txt"),
         (["run", "job.py", "--input", "lines=none.txt"], "there is no file none.txt"),
+        (["run", "job.py", "--input", "lines=bok.txt"], "there is no file bok.txt; did you mean 'book.txt'?"),
         (["run", "job.py", "--input", "line=book.txt"], "this job has no input 'line'; it has 'lines'; did you mean"),
         (["run", "job.py", "--output", "count=out"], "this job has no output 'count'; it has 'counts'; did you mean"),
         (["run", "job.py", "-n2", "--input", "line=book.txt"], "this job has no input 'line'"),
@@ -102,6 +106,30 @@ def test_wrong_arguments(folder: Path, arguments: list[str], complaint: str):
     assert ended.code in (1, 2)
     assert complaint in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_an_input_that_is_not_given_is_asked_for(folder: Path):
+    two = JOB.replace('flow.input("lines")', 'flow.input("lines").concat(flow.input("more"))')
+    (folder / "job.py").write_text(two)
+    ended = hailer(folder, "run", "job.py", "-n2", "--input", "lines=book.txt")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == (
+        "job failed: on worker 0: nothing feeds input 'more'; give --input more=FILE, "
+        "or --input more=/dev/null for an empty one\n"
+    )
+    ended = hailer(folder, "run", "job.py", "--input", "lines=book.txt", "--input", "more=/dev/null")
+    assert (ended.code, len(ended.out.splitlines())) == (0, len(TEXT.split()))
+
+
+def test_a_file_that_does_not_run_its_job_says_so_if_it_is_given_the_flags_of_one(folder: Path):
+    (folder / "job.py").write_text(JOB.replace("job.main()", "pass"))
+    ended = run(sys.executable, "job.py", "--input", "lines=book.txt", state=folder, cwd=folder)
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err == (
+        "job.py: job 'wordcount' was not run; run it with `hailer run job.py …`, or let job.py end with `job.main()`\n"
+    )
+    ended = run(sys.executable, "job.py", "--mine", state=folder, cwd=folder)
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
 
 
 def test_a_reader_that_goes_away_ends_the_job_without_a_traceback(folder: Path):

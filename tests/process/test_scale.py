@@ -8,8 +8,9 @@ import signal
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from tests.process.jobs import HAILER, ask, check_the_end, counting, say, status, wait_until
+from tests.process.jobs import HAILER, ask, check_the_end, counting, status, wait_until
 from tests.processes import end, start
 
 SUMMARY = (
@@ -24,6 +25,12 @@ def scale(folder: Path, count: int) -> str:
     found = re.fullmatch(SUMMARY, last)
     assert found is not None, last
     return found[1]
+
+
+def check_balance(answer: dict[str, Any]) -> None:
+    """Each worker has about as many keys."""
+    keys = [worker["keys"] for worker in answer["workers"]]
+    assert max(keys) * len(keys) <= 1.4 * sum(keys), keys
 
 
 def begin(folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -43,11 +50,12 @@ def is_alive(pid: int) -> bool:
 
 def test_processes_join_and_leave_while_lines_flow_and_no_count_is_wrong(tmp_path: Path):
     with counting(tmp_path, "-n1") as (process, feed):
-        assert ask(tmp_path, "scale", "3", "--dry-run") == "2 processes would join\n"
+        shown = ask(tmp_path, "scale", "3", "--dry-run")
+        assert shown.startswith("2 processes would join\nstep  bins  bytes  bin: from→to\n")
         assert scale(tmp_path, 3) == "2 processes joined (1, 2)"
         answer = status(tmp_path)
         assert [worker["state"] for worker in answer["workers"]] == ["member"] * 3
-        assert sorted(Counter(answer["bins"][0]["owners"]).values()) == [5, 5, 6]
+        check_balance(answer)
         assert scale(tmp_path, 2) == "1 process left (2)"
         assert scale(tmp_path, 4) == "2 processes joined (3, 4)"
         assert processes(tmp_path) == [0, 1, 3, 4]
@@ -79,7 +87,7 @@ def test_a_joiner_that_cannot_start_is_reported_and_one_that_is_late_not_waited_
         os.kill(joiner["pid"], signal.SIGKILL)
         failed = end(scaling)
         assert failed.code == 1
-        assert "failed: process 1 did not join: process 1 was ended by SIGKILL\nno process joined or left" in failed.out
+        assert "failed: process 1 did not join: process 1 was ended by SIGKILL\n" in failed.out
         (tmp_path / "late").unlink()
         assert scale(tmp_path, 2) == "1 process joined (2)"
         (tmp_path / "late").touch()
@@ -94,14 +102,15 @@ def test_ctrl_c_in_the_middle_of_a_scale_ends_everything(tmp_path: Path):
         (tmp_path / "late").touch()
         scaling = begin(tmp_path, "scale", "4")
         wait_until(lambda: len(status(tmp_path)["workers"]) == 4)
-        assert "a scale to 4 is under way" in say(tmp_path, "scale", "2").err
+        again = begin(tmp_path, "scale", "3")
+        assert "failed: superseded by scale to 3\n" in end(scaling).out
         pids = [worker["pid"] for worker in status(tmp_path)["workers"]]
         process.send_signal(signal.SIGINT)
         ended = end(process)
         assert ended.code == 130
         assert ended.err.splitlines()[-1] == f"job stopped: process {process.pid} received SIGINT"
         assert "Traceback" not in ended.err
-        assert end(scaling).code == 1
+        assert end(again).code == 1
         wait_until(lambda: not any(map(is_alive, pids)))
 
 
@@ -112,3 +121,17 @@ def test_a_joiner_that_is_killed_once_it_is_a_member_ends_the_job(tmp_path: Path
         ended = end(process)
         assert ended.code == 1
         assert "job failed: process 1 was ended by SIGKILL" in ended.err
+
+
+def test_a_scale_that_changes_its_mind_ends_with_as_many_as_were_asked_for_last(tmp_path: Path):
+    """Whoever was to leave stays, and has bins as before."""
+    with counting(tmp_path, "-n3") as (process, feed):
+        scaling = begin(tmp_path, "scale", "1", "--strategy", "fluid", "--gap", "1")
+        wait_until(lambda: (change := status(tmp_path)["scale"]) and change["bins_moved"] >= 1)
+        *_, last = ask(tmp_path, "scale", "3").splitlines()
+        assert re.fullmatch(r"moved \d+ bins?, .*", last), last
+        ended = end(scaling)
+        assert (ended.code, ended.out.splitlines()[0]) == (1, "failed: superseded by scale to 3")
+        assert processes(tmp_path) == [0, 1, 2]
+        assert sorted(Counter(status(tmp_path)["bins"][0]["owners"])) == [0, 1, 2]
+        check_the_end(tmp_path, process, feed)

@@ -6,13 +6,22 @@ import json
 import os
 import platform
 import stat
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from operators.admin.errors import NoSuchJob, RunDirectoryUnusable
-from operators.admin.run_directory import FOLDER, RunningJob, birth, claim, find_job, running_jobs
+from operators.admin.run_directory import (
+    FOLDER,
+    EndedJob,
+    RunningJob,
+    birth,
+    claim,
+    find_job,
+    how_it_ended,
+    running_jobs,
+)
 
 
 def start(directory: Path, name: str, port: int = 1) -> str:
@@ -40,6 +49,23 @@ def test_a_job_is_found_with_its_token_while_it_runs(tmp_path: Path):
     assert running_jobs(tmp_path) == []
     with pytest.raises(NoSuchJob, match=r"no job runs in .*; start one with `hailer run"):
         find_job(tmp_path, None)
+
+
+@pytest.mark.parametrize("report", [None, "job failed: operator 'count' failed"])
+def test_how_a_job_ended_is_kept_for_who_knew_it_until_the_next_of_its_name(tmp_path: Path, report: str | None):
+    claimed = claim(tmp_path, "words")
+    claimed.publish(host="127.0.0.1", port=1, started_s=0.0)
+    job, _ = find_job(tmp_path, None)
+    assert how_it_ended(tmp_path, job) is None
+    claimed.tell_end(report, "words ended after 3.2 s")
+    claimed.release()
+    assert how_it_ended(tmp_path, job) == EndedJob(job.pid, job.born, report or "", "words ended after 3.2 s")
+    assert how_it_ended(tmp_path, replace(job, born="another")) is None
+    [left] = claimed.folder.iterdir()
+    assert stat.S_IMODE(left.stat().st_mode) == 0o600
+    assert running_jobs(tmp_path) == []
+    assert start(tmp_path, "words") == "words"
+    assert how_it_ended(tmp_path, job) is None
 
 
 def test_only_its_owner_can_read_the_token_and_git_ignores_it(tmp_path: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from framework.errors import UserError, WorldError
 from operators.admin.client import JobClient
-from operators.admin.errors import BadRequest, JobUnreachable
+from operators.admin.errors import BadRequest, JobEnded, JobUnreachable
 from operators.admin.run_directory import claim
 from operators.admin.server import BODY_BYTES_MAX, CONNECTIONS_MAX, AdminServer
 
@@ -123,3 +124,43 @@ def test_the_client_finds_a_job_and_tells_its_errors_apart(admin: AdminServer, t
     admin.close()
     with pytest.raises(JobUnreachable, match=r"does not answer at 127\.0\.0\.1"):
         client.get("echo")
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        (None, "job 'words' has ended meanwhile: it went through all of its input, and well"),
+        ("job failed: it", "job 'words' has ended meanwhile, and reported:\njob failed: it"),
+    ],
+)
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_client_of_a_job_that_ends_gets_the_jobs_report(tmp_path: Path, report: str | None, said: str, answers: bool):
+    """Whether its endpoint still answers that it is about to end, or does no more."""
+
+    def end(_: Mapping[str, Any]) -> Any:
+        raise JobEnded("the job is about to end")
+
+    claimed = claim(tmp_path, "words")
+    server = AdminServer(claimed.token, reads={"plan": end}, actions={})
+    claimed.publish(host=server.host, port=server.port, started_s=0.0)
+    client = JobClient.of(tmp_path, None)
+    if not answers:
+        server.close()
+    claimed.tell_end(report)
+    claimed.release()
+    with pytest.raises(JobEnded) as caught:
+        client.get("plan")
+    assert str(caught.value) == said
+    if answers:
+        server.close()
+
+
+def test_a_client_of_a_job_that_was_killed_is_told(tmp_path: Path):
+    claimed = claim(tmp_path, "words")
+    claimed.publish(host="127.0.0.1", port=1, started_s=0.0)
+    client = JobClient.of(tmp_path, None)
+    assert client.run is not None
+    directory, job = client.run
+    gone = replace(client, run=(directory, replace(job, born="1")))
+    with pytest.raises(JobEnded, match=r"ended meanwhile, without a word: process \d+ is gone"):
+        gone.get("plan")

@@ -5,16 +5,26 @@ from __future__ import annotations
 from framework.membership.members import WorkerId
 from framework.progress.order import Product
 from operators.control.job_messages import OperatorRow, WorkersBlocker
-from operators.control.summary import bin_tables, least_blockers, least_frontier, operator_rows
-from operators.control.worker_messages import BinTable, OperatorActivity, WorkerStatus
+from operators.control.summary import (
+    bin_tables,
+    late_records,
+    least_blockers,
+    least_frontier,
+    movable,
+    operator_rows,
+    spread_plans,
+)
+from operators.control.worker_messages import BinTable, LateRecords, MovableBins, OperatorActivity, WorkerStatus
 from routing.bins import BinId
+from routing.load import BinWeight
+from routing.migration.goals import Pace
 
 ZERO, ONE = WorkerId(0), WorkerId(1)
 
 
 def answer(metered_s: float, records: int, busy_s: float) -> WorkerStatus:
     operator = OperatorActivity("0.2", "map", (7,), records, busy_s)
-    return WorkerStatus((7,), (ZERO, ONE), False, False, metered_s, (operator,), (), None)
+    return WorkerStatus((7,), (ZERO, ONE), False, False, metered_s, (operator,), (), ())
 
 
 def test_rates_are_what_was_counted_between_two_looks_added_over_workers():
@@ -52,7 +62,42 @@ def test_who_holds_a_later_time_holds_nothing_back():
 def test_keys_of_a_bin_add_up_over_workers():
     def bins(keys: dict[BinId, int]) -> WorkerStatus:
         table = BinTable("0.5", "count", (ZERO, ONE), (), keys)
-        return WorkerStatus((), (ZERO, ONE), False, False, 0.0, (), (table,), None)
+        return WorkerStatus((), (ZERO, ONE), False, False, 0.0, (), (table,), ())
 
     [row] = bin_tables([bins({BinId(0): 3}), bins({BinId(1): 4})])
     assert (row.owners, row.keys) == ((0, 1), {0: 3, 1: 4})
+
+
+def test_late_records_of_an_operator_add_up_over_workers():
+    def late(*counts: LateRecords) -> WorkerStatus:
+        return WorkerStatus((), (ZERO, ONE), False, False, 0.0, (), (), counts)
+
+    assert late_records(
+        [
+            late(LateRecords("0.3", "hourly", 2, 10), LateRecords("0.7", "visits", 0, 10)),
+            late(LateRecords("0.3", "hourly", 1, 4), LateRecords("0.7", "visits", 0, 6)),
+        ]
+    ) == (LateRecords("0.3", "hourly", 3, 14), LateRecords("0.7", "visits", 0, 16))
+
+
+def test_what_bins_weigh_adds_up_over_workers_and_owners_are_those_that_one_of_them_sees():
+    def said(group: str, weights: dict[int, int]) -> MovableBins:
+        weighed = {BinId(bin_id): BinWeight(keys, 10 * keys, 0.5) for bin_id, keys in weights.items()}
+        return MovableBins(group, (ZERO, ZERO), (ZERO, ONE), weighed)
+
+    mine = [said("few", {0: 1}), said("many", {0: 7})]
+    few, many = movable(mine, [mine, [said("few", {0: 2, 1: 3}), said("many", {})]])
+    assert few == MovableBins(
+        "few", (ZERO, ZERO), (ZERO, ONE), {BinId(0): BinWeight(3, 30, 1.0), BinId(1): BinWeight(3, 30, 0.5)}
+    )
+    assert many.weights == {BinId(0): BinWeight(7, 70, 0.5)}
+
+
+def test_bins_would_be_spread_over_those_that_stay_and_come():
+    weights = {BinId(index): BinWeight(1, 10) for index in range(6)}
+    group = MovableBins("all", (ZERO, ZERO, ZERO, ONE, ONE, ONE), (ZERO, ONE), weights)
+    two = WorkerId(2)
+    plan = spread_plans([group], Pace("all-at-once"), joining=[two], leaving={ONE})["all"]
+    assert plan.apply(group.owners).count(two) == plan.apply(group.owners).count(ZERO) == 3
+    assert (plan.bins, plan.state_bytes) == (3, 30)
+    assert spread_plans([group], Pace())["all"].bins == 0

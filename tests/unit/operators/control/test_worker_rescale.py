@@ -1,8 +1,8 @@
-"""What is counted while workers change, however seldom somebody asks."""
+"""Whether bins can be moved and workers changed, and by which worker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
@@ -11,49 +11,138 @@ from framework.launch.config import Config
 from framework.launch.execute import execute
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
-from operators import Flow, Job
-from operators.control import worker_rescale
-from operators.control.worker_rescale import RescaleMeter
+from operators import BinOptions, ControlInput, Flow, Job
+from operators.admin.errors import BadRequest
+from operators.control.worker_messages import GoalShare, StartAssign, Unmoved
+from operators.control.worker_rescale import assignment, check_may_leave, check_rescalable, goal_share, steward_of
 from operators.job.run_loop import feed_from, run_on_worker
 from routing.bins import BinId
-from routing.commands import Move
-from routing.registry import commanded_on
+from routing.migration.goals import Assign, Pace, Rebalance
 
-EPOCHS_MAX = 100_000
-MOVED = {BinId(0), BinId(2)}
+ZERO = WorkerId(0)
 
 
-@pytest.mark.parametrize("rare", ["LISTEN_S", "POLL_S"])
-def test_bins_that_moved_since_the_last_poll_are_counted_when_somebody_asks(rare: str, monkeypatch: pytest.MonkeyPatch):
-    """Be it that nobody asked for long, or that the last step completed between two polls: who hears that all bins have
-    arrived hears of all of them."""
-    monkeypatch.setattr(worker_rescale, rare, {"LISTEN_S": 0.0, "POLL_S": 3600.0}[rare])
-    job, ended = Job("counts"), list[bool]()
+def count(word: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
+    return total + n, [(word, total + n)]
 
-    @job.dataflow
-    def counts(flow: Flow) -> None:
+
+def on_bins(*groups: str) -> Callable[[Flow], None]:
+    def build(flow: Flow) -> None:
         pairs = flow.input("words").map(lambda word: (word, 1))
-        flow.output("counts", pairs.stateful_state_machine(lambda _, n, total: (total + n, []), initial=0, bins=8))
+        for bins, group in enumerate(groups, start=1):
+            options = BinOptions(2**bins, group=group)
+            flow.output(group, pairs.stateful_state_machine(count, initial=0, bins=options, name=group))
 
-    def main(worker: Worker) -> object:
+    return build
+
+
+def by_hash(flow: Flow) -> None:
+    flow.output("counts", flow.input("words").map(lambda word: (word, 1)).state_machine(count, initial=0, name="fixed"))
+
+
+def of_its_own(flow: Flow) -> None:
+    own = ControlInput("own")
+    pairs = flow.input("words").map(lambda word: (word, 1))
+    commands = own.stream(flow.scope).broadcast()
+    flow.output("own", pairs.stateful_state_machine(count, initial=0, control=commands, bins=2, name="own"))
+    flow.output("job's", pairs.stateful_state_machine(count, initial=0, bins=2, name="job's"))
+    own.close()
+
+
+def ask(build: Callable[[Flow], None], question: Callable[[Flow], None], threads: int = 1) -> None:
+    """Ask on every worker, while the job runs."""
+    job, asked = Job("counts"), list[WorkerId]()
+    job.dataflow(build)
+
+    def main(worker: Worker) -> None:
         flow = job.build(worker, lambda _: lambda epoch, some: None)
-        meters: list[RescaleMeter] = []
 
         def words() -> Iterator[list[str]]:
-            [operator] = commanded_on(worker)
-            target = None
-            for epoch in range(EPOCHS_MAX):
-                if flow.commanding and target is None and operator.table.ready:
-                    meters.append(RescaleMeter(flow))
-                    before = list(operator.table.owners)
-                    target = [WorkerId(1 - was if bin_id in MOVED else was) for bin_id, was in enumerate(before)]
-                    flow.command(*(Move(bin_id, target[bin_id]) for bin_id in MOVED))
-                if ended or (target is not None and list(operator.table.owners) == target):
-                    ended.append(True)
-                    return
-                yield [f"w{epoch % 40}"] if flow.commanding else []
+            yield ["tea"]
+            question(flow)
+            asked.append(worker.id)
+            while len(asked) < threads:
+                yield []
 
         run_on_worker(flow, partial(feed_from, {"words": words()}))
-        return meters[0].cost().bins_moved if meters else None
 
-    assert execute(main, Config(threads=2))[0] == len(MOVED)
+    execute(main, Config(threads=threads))
+    assert sorted(asked) == list(range(threads))
+
+
+def request(*owners: int, group: str | None = None, complete: bool = False) -> StartAssign:
+    return StartAssign(
+        "it", group, {BinId(index): WorkerId(each) for index, each in enumerate(owners)}, complete, Pace()
+    )
+
+
+def test_an_assignment_is_for_the_group_that_is_named_or_the_only_one():
+    def one(flow: Flow) -> None:
+        assert assignment(flow, request(0)) == Assign("few", {BinId(0): ZERO})
+        assert assignment(flow, request(0, 0, complete=True)) == Assign("few", {BinId(0): ZERO, BinId(1): ZERO})
+        with pytest.raises(BadRequest, match="there are 2 bins, but 3 owners; name one for each bin"):
+            assignment(flow, request(0, 0, 0, complete=True))
+
+    def two(flow: Flow) -> None:
+        assert assignment(flow, request(0, group="many")) == Assign("many", {BinId(0): ZERO})
+        assert assignment(flow, request(*[0] * 4, group="many", complete=True)).group == "many"
+        assert assignment(flow, request(0, group="none")).group == "none", "the controller refuses it"
+        with pytest.raises(BadRequest, match="several groups; say which one, with --group: few, many"):
+            assignment(flow, request(0))
+
+    ask(on_bins("few"), one)
+    ask(on_bins("few", "many"), two)
+
+
+def test_the_first_worker_moves_bins_and_says_how_goals_are_doing():
+    def question(flow: Flow) -> None:
+        if not flow.commanding:
+            with pytest.raises(BadRequest, match="worker 1 sends no commands, worker 0 does"):
+                steward_of(flow)
+            assert goal_share(flow.worker, flow, 0) == GoalShare(0, None, None)
+            return
+        steward = steward_of(flow)
+        assert steward is flow.steward
+        assert goal_share(flow.worker, flow, 0).goal is None
+        number = steward.start(Rebalance(), "rebalance")
+        [goal] = steward.goals()
+        assert goal_share(flow.worker, flow, number) == GoalShare(0, None, goal)
+        assert goal_share(flow.worker, flow, number + 1) == GoalShare(0, None, None)
+
+    ask(on_bins("few"), question, threads=2)
+
+
+def test_without_bins_of_the_job_there_is_nothing_to_move():
+    def question(flow: Flow) -> None:
+        with pytest.raises(BadRequest, match="no operator of this job keeps its state on bins that can be moved"):
+            steward_of(flow)
+
+    ask(by_hash, question)
+
+
+def test_operators_that_keep_their_keys_are_named():
+    ask(by_hash, lambda flow: _is(check_rescalable(flow.worker), Unmoved(("fixed",))))
+    ask(on_bins("few"), lambda flow: _is(check_rescalable(flow.worker), Unmoved(())))
+
+
+def test_workers_of_operators_with_commands_of_their_own_do_not_change():
+    def question(flow: Flow) -> None:
+        with pytest.raises(BadRequest, match="cannot change: 'own' listen to a control stream of their own"):
+            check_rescalable(flow.worker)
+        with pytest.raises(BadRequest, match="cannot change: 'own'"):
+            check_may_leave(flow)
+
+    ask(of_its_own, question)
+
+
+def test_who_feeds_the_job_stays():
+    def question(flow: Flow) -> None:
+        if flow.commanding:
+            with pytest.raises(BadRequest, match="worker 0 cannot leave: it feeds the job and sends its commands"):
+                check_may_leave(flow)
+
+    ask(on_bins("few"), question, threads=2)
+
+
+def _is(one: object, other: object) -> None:
+    assert one == other

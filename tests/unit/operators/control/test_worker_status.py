@@ -30,7 +30,7 @@ def test_a_meter_counts_while_somebody_looks_and_then_unsubscribes(monkeypatch: 
         numbers.send_batch([1, 2, 3])
         numbers.advance_to(1)
         worker.step_while(lambda: probe.less_than(1))
-        said = worker_status.status(worker, meter.keep(), None)
+        said = worker_status.status(worker, meter.keep())
         worker.step_while(lambda: not ended)
         assert not worker.events.listening
         return said, ended
@@ -81,4 +81,4 @@ def test_without_a_dataflow_there_is_nothing_to_explain():
             worker_status.explain(worker, None)
         return worker_status.progress(worker, None)
 
-    assert execute(main) == [WorkerProgress(frontier=(), plan=None)]
+    assert execute(main) == [WorkerProgress(frontier=(), goal=None)]
