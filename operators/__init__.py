@@ -36,6 +36,7 @@ from operators.stateful.windows import (
     Window,
     Windowed,
     WindowResult,
+    collecting,
     counting,
     reducing,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "Worker",
     "add_flags",
     "codec",
+    "collecting",
     "concatenate",
     "counting",
     "empty",

@@ -42,6 +42,11 @@ class Input(Generic[T]):
         self._feed: Feed | None = None
         self._capability: Capability | None = None
         self._rows: list[T] = []
+        self.records = 0
+        """How many were sent."""
+        self.epochs = 0
+        """In how many epochs."""
+        self._sent_at: object = None
 
     def stream(self, scope: Scope) -> Stream[T]:
         """The stream of what is sent, in `scope`."""
@@ -126,6 +131,10 @@ class Input(Generic[T]):
     def _push(self, container: Container) -> None:
         capability = self._open()
         assert self._feed is not None
+        self.records += len(container)
+        if capability.time != self._sent_at:
+            self._sent_at = capability.time
+            self.epochs += 1
         self._feed.push(capability, container)
 
     def _open(self) -> Capability:
@@ -163,6 +172,7 @@ class Feed:
             self._sent, self._sent_since_step = 0, worker.steps
         self._sent += len(container)
         if self._sent >= ROWS_PER_CONTAINER and not worker.stepping:
+            worker.flush()
             worker.step()
             while worker.congested():
                 worker.step_or_park()

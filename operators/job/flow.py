@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from framework.dataflow.scope import Scope
+from framework.dataflow.scope import Outlet, Scope
 from framework.errors import DuplicateName, GraphError, InputClosed
 from framework.wire.container import Container
 from framework.worker.worker import Worker
@@ -18,6 +18,8 @@ from operators.core.probe import Probe
 from operators.core.to_rows import rows_from_columns
 from operators.input.control_input import ControlInput
 from operators.input.input import Input
+from operators.job.cutter import Cutter
+from operators.job.part_writer import FileOutput
 from operators.job.steward import Steward
 from operators.schema import Schema, batch_of
 from operators.stream import Stream
@@ -37,7 +39,11 @@ class Flow:
     """A job's dataflow on one worker, under construction and then running."""
 
     def __init__(
-        self, worker: Worker, scope: Scope, receivers: Callable[[str], OutputReceiver], serving: ServedJob | None = None
+        self,
+        worker: Worker,
+        scope: Scope,
+        receivers: Callable[[str], OutputReceiver | FileOutput],
+        serving: ServedJob | None = None,
     ) -> None:
         self.worker = worker
         self.scope = scope
@@ -48,11 +54,15 @@ class Flow:
         self.probe = Probe()
         self.control: ControlInput | None = None
         """The job's own control input, once an operator listens to it; `command` sends on it."""
+        self.cutter: Cutter | None = None
+        """Cuts the epochs of outputs that go to files, once one does."""
         self.steward: Steward | None = None
         """Sends what workers that join and leave need, on the worker that sends the job's commands."""
         self.serving = serving
         """The broker's side of inputs and outputs that are open to other processes, if any is."""
         self._receivers = receivers
+        self._opened: list[Outlet] = []
+        """Where the streams of inputs begin."""
         self._commands: Stream[Control] | None = None
         self._asked: deque[tuple[Instruction, ...]] = deque()
         self._sent_at: int | None = None
@@ -67,10 +77,11 @@ class Flow:
         is the column's value, one of several a tuple. Fed with files, a record is a line.
         """
         stream = self._open(name)
-        if self.serving is None:
-            return stream
-        self.serving.input(name, schema)
-        return rows_from_columns(stream)
+        if self.serving is not None:
+            self.serving.input(name, schema)
+            stream = rows_from_columns(stream)
+        self._opened.append(stream.outlet)
+        return stream
 
     def input_columns(self, name: str, schema: Schema) -> Columns:
         """The stream of columns that come in under `name`, spread over all workers, whichever of them is fed.
@@ -82,6 +93,7 @@ class Flow:
 
         self.column_inputs[name] = arrow_schema(schema)
         stream = self._open(name)
+        self._opened.append(stream.outlet)
         if self.serving is not None:
             self.serving.input(name, schema)
         return Columns(stream.outlet, self.column_inputs[name])
@@ -114,7 +126,26 @@ class Flow:
         if self.serving is not None and self.serving.output(name, stream.probe(self.probe), schema):
             return
         rows = stream if isinstance(stream, Stream) else stream.to_rows()
-        rows.inspect_batch(self._receivers(name)).probe(self.probe)
+        receiver = self._receivers(name)
+        if isinstance(receiver, FileOutput):
+            self.cutter = self.cutter or Cutter(self.worker, self.scope)
+            receiver.write(rows, self.cutter.cuts, self.worker)
+        else:
+            rows = rows.inspect_batch(receiver, name=f"output {name}")
+        rows.probe(self.probe)
+
+    def watch_ends(self, job: str) -> None:
+        """Let the probe watch sinks and streams that nothing listens to: how far a job without outputs is."""
+        loose, sinks = self.scope.loose_ends(), self.scope.sinks()
+        if not sinks and loose == self._opened:
+            raise GraphError(
+                f"job {job!r} does nothing with its inputs; end its dataflow with `flow.output(name, stream)`, or with "
+                f"`stream.sink(logic)`"
+            )
+        for input in sinks:
+            self.probe.watch(input.frontier)
+        for outlet in loose if loose or sinks else self._opened:  # the sinks are in nested scopes
+            Stream(outlet).probe(self.probe)
 
     def commands(self) -> Stream[Control]:
         """The job's own control stream, on all workers; stateful operators without another one listen to it."""
@@ -123,6 +154,12 @@ class Flow:
             self.control = ControlInput()
             self._commands = self.control.stream(self.scope).broadcast()
         return self._commands
+
+    @property
+    def fed(self) -> tuple[int, int]:
+        """In how many epochs this worker has fed the job, and with how many records."""
+        inputs = self.inputs.values()
+        return max((input.epochs for input in inputs), default=0), sum(input.records for input in inputs)
 
     @property
     def commanding(self) -> bool:
@@ -135,7 +172,9 @@ class Flow:
         step_while(condition)
 
     def advance_control_to(self, epoch: int) -> None:
-        """Advance the job's control stream with its inputs, on the worker that sends commands."""
+        """Advance the job's control stream, and the cuts of its files, with its inputs, on the worker that feeds it."""
+        if self.cutter is not None:
+            self.cutter.advance_to(epoch)
         if self.steward is not None:
             self.steward.advance_to(epoch)
 
@@ -164,7 +203,9 @@ class Flow:
         self.worker.activator(self.send_commands).activate_from_thread()
 
     def end_commands(self) -> None:
-        """Send the last commands and close the control stream; in the worker's own thread."""
+        """Send the last commands, and close the control stream and that of the cuts; in the worker's own thread."""
+        if self.cutter is not None:
+            self.cutter.close()
         with self._lock:
             self._ended = True
         if self.control is not None:

@@ -6,6 +6,9 @@ on lists in a test (`run`), on files from the command line (`main`, `hailer run`
 
 from __future__ import annotations
 
+import atexit
+import hashlib
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +19,7 @@ from framework.errors import GraphError
 from framework.launch.config import Config
 from framework.launch.execute import execute
 from framework.launch.function_source import remember, sources_of
+from framework.wire import codec
 from framework.wire.container import Container
 from framework.worker.worker import Worker
 from operators.job.flow import Flow, OutputReceiver
@@ -26,6 +30,7 @@ from routing.commands import Instruction
 
 if TYPE_CHECKING:
     from operators.control.job_control import JobControl
+    from operators.job.part_writer import FileOutput
     from operators.job.served import ServedJob
 
 EPOCH_RECORDS = 1000
@@ -46,14 +51,18 @@ class Job:
     def __init__(self, name: str) -> None:
         self.name = name
         self._build: Callable[[Flow], None] | None = None
+        self._used = False
+        """Whether anything has been done with it; see `_tell_unused`."""
 
     def __getstate__(self) -> dict[str, Any]:
         """What it is elsewhere: the source of its functions goes along."""
-        return {"name": self.name, "_build": self._build, "sources": sources_of(self._build)}
+        self._used = True
+        return {"name": self.name, "_build": self._build, "_used": True, "sources": sources_of(self._build)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         remember(state.pop("sources"))
         self.__dict__.update(state)
+        _look_in_globals_of(self._build)
 
     @staticmethod
     def load(path: str | Path) -> Job:
@@ -67,21 +76,35 @@ class Job:
         if self._build is not None:
             raise GraphError(f"job {self.name!r} has a dataflow already: {self._build.__qualname__}; a job has one")
         self._build = build
+        _look_in_globals_of(build)
+        if build.__module__ == "__main__" and any(flag.startswith(("--input", "--serve")) for flag in sys.argv[1:]):
+            atexit.register(self._tell_unused)
         return build
 
+    def digest(self) -> str:
+        """Of its name, and of the source of its functions."""
+        return hashlib.sha256(repr((self.name, sources_of(self._build))).encode()).hexdigest()[:24]
+
     def build(
-        self, worker: Worker, receivers: Callable[[str], OutputReceiver], *, serving: ServedJob | None = None
+        self,
+        worker: Worker,
+        receivers: Callable[[str], OutputReceiver | FileOutput],
+        *,
+        serving: ServedJob | None = None,
     ) -> Flow:
-        """Build the dataflow on `worker`; `receivers(name)` gives the receiver of an output.
+        """Build the dataflow on `worker`; `receivers(name)` gives the receiver of an output, or the files for it.
 
         With `serving`, its ends are open to others, and only outputs that it does not take have a receiver.
         """
         if self._build is None:
             raise GraphError(f"job {self.name!r} has no dataflow; decorate the function that builds it, @job.dataflow")
+        self._used = True
         with worker.dataflow(self.name) as scope:
             flow = Flow(worker, scope, receivers, serving)
             with implied_control(scope, flow.commands):
                 self._build(flow)
+            if not flow.outputs:
+                flow.watch_ends(self.name)
         return flow
 
     def run(
@@ -141,7 +164,25 @@ class Job:
         # The control plane knows jobs, and only here a job knows it: other programs need not load it.
         from operators.control import run_job
 
+        self._used = True
         run_job.run_from_args(self, argv, control_plane)
+
+    def _tell_unused(self) -> None:
+        """Say at the end of a program that was given a job's flags that it did nothing with its job."""
+        if not self._used:
+            file = sys.argv[0]
+            print(
+                f"{file}: job {self.name!r} was not run; run it with `hailer run {file} …`, or let {file} end with "
+                f"`job.main()`",
+                file=sys.stderr,
+            )
+
+
+def _look_in_globals_of(build: Callable[[Flow], None] | None) -> None:
+    """Let records and states be of the classes that the job's file defines, although that is no module."""
+    namespace = getattr(build, "__globals__", None)
+    if namespace is not None:
+        codec.look_in(namespace)
 
 
 def _source(

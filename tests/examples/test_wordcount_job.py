@@ -41,11 +41,12 @@ def test_two_processes_print_their_words(tmp_path: Path):
     assert sorted(lines) == ['counts\t0\t["milk", 1]', 'counts\t0\t["tea", 1]', 'counts\t0\t["tea", 2]']
 
 
-def test_the_program_writes_a_file_per_worker(tmp_path: Path):
+def test_the_program_writes_files_of_each_worker(tmp_path: Path):
     out = tmp_path / "out"
     flags = ("-n2", "--input", f"lines={ALICE}", "--output", f"counts={out}")
     assert run(*example("wordcount_job.py", *flags), state=tmp_path).lines == []
-    files = sorted(out.iterdir())
-    assert [file.name for file in files] == ["worker-0.jsonl", "worker-1.jsonl"]
-    changes = [tuple(json.loads(line)[1]) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    files = sorted(out.glob("*.jsonl"))
+    assert {file.stem.split("-")[-1] for file in files} == {"w0", "w1"}
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    changes = [tuple(json.loads(line)["record"]) for line in lines]
     assert last_counts(changes) == EXPECTED

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from threading import Barrier
 from typing import Any
 
 import pytest
 
 from framework.dataflow.handle import ROWS_PER_CONTAINER
 from framework.errors import GraphError, InputClosed, TimeWentBackwards
+from framework.launch.config import Config
 from framework.launch.execute import execute
 from framework.membership.members import Members, WorkerId
 from framework.simulation.cluster import SimulatedCluster
@@ -78,6 +80,20 @@ def test_sending_much_steps_the_worker():
         assert result.rows() == list(range(ROWS_PER_CONTAINER))
 
     execute(main)
+
+
+def test_sending_much_hands_others_their_shares_before_this_worker_works_on_its_own():
+    """Each of two waits in its own function for the other."""
+    both = Barrier(2, timeout=10)
+
+    def main(worker):
+        numbers = Input[int]()
+        with worker.dataflow() as scope:
+            numbers.stream(scope).deal().inspect_batch(lambda _, rows: both.wait())
+        if worker.index == 0:
+            numbers.send_batch([0] * ROWS_PER_CONTAINER)
+
+    execute(main, Config(threads=2))
 
 
 def test_back_in_time():

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count as count_from
 from pathlib import Path
-from threading import Thread, Timer
+from threading import Barrier, Event, Thread, Timer
 
 import pytest
 
+from framework.dataflow.capability import Capability
+from framework.dataflow.handle import InputHandle, OutputHandle
+from framework.dataflow.operator import Activator
 from framework.errors import ConfigError, DuplicateName, GraphError, InputClosed, OperatorFailed
 from framework.launch.config import Config
 from framework.membership.members import WorkerId
-from operators import BinOptions, EpochClock, Flow, Job, Worker, counting, execute
+from operators import BinOptions, EpochClock, Flow, Job, Stream, Worker, counting, execute
 from operators.columns import aggregates
+from operators.core.unary import UnaryLogic
 from operators.errors import RecordUnfit
 from operators.job.files import lines
 from operators.job.run_loop import epochs, feed_from, run_on_worker
@@ -49,24 +54,123 @@ def test_run_collects_every_output_by_epoch(threads: int):
     }
 
 
-def test_an_endless_source_is_not_read_ahead_of_the_outputs():
-    """The source counts how far it was read while the output lags: at most the allowed epochs, and a little."""
-    read, lag = 0, []
+def into_a_sink(stream: Stream[str], seen: list[str]) -> None:
+    def keep(input: InputHandle) -> None:
+        for _, rows in input:
+            seen.extend(rows)
 
-    def source():
-        nonlocal read
-        while read < 1000:
-            yield read
-            read += 1
+    stream.exchange_by(str).sink(keep)
 
-    job = Job("lagging")
+
+def into_a_sink_in_a_region(stream: Stream[str], seen: list[str]) -> None:
+    with stream.scope.region() as inner:
+        into_a_sink(stream.enter(inner), seen)
+
+
+def past_an_observer(stream: Stream[str], seen: list[str]) -> None:
+    stream.exchange_by(str).inspect(seen.append)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("end", [into_a_sink, into_a_sink_in_a_region, past_an_observer])
+def test_a_job_may_end_otherwise_than_in_outputs(end: Callable[[Stream[str], list[str]], None], threads: int):
+    job, seen = Job("sink"), list[str]()
+    lines = [f"line {number}" for number in range(40)]
 
     @job.dataflow
     def build(flow: Flow) -> None:
-        flow.output("out", flow.input("in").inspect(lambda number: lag.append(read - number)))
+        end(flow.input("lines"), seen)
 
-    assert len(job.run({"in": source()}, epoch_records=1)["out"]) == 1000
-    assert max(lag) <= 18
+    assert job.run({"lines": lines}, threads=threads, epoch_records=1) == {}
+    assert sorted(seen) == sorted(lines)
+
+
+def slowly(capability: Capability, activator: Activator) -> UnaryLogic:
+    """Lets a container through every third time that it is asked."""
+    capability.drop()
+    waiting: deque[tuple[Capability, list[str]]] = deque()
+    asked = count_from(1)
+
+    def logic(input: InputHandle, output: OutputHandle) -> None:
+        waiting.extend((arrived.retain(), rows) for arrived, rows in input)
+        if waiting and next(asked) % 3 == 0:
+            oldest, rows = waiting.popleft()
+            with oldest:
+                output.session(oldest).give_container(rows)
+        if waiting:
+            activator.activate()
+
+    return logic
+
+
+@pytest.mark.parametrize("end", [into_a_sink, past_an_observer])
+def test_without_outputs_a_source_is_not_read_ahead_of_the_ends(end: Callable[[Stream[str], list[str]], None]):
+    job, seen, ahead = Job("sink"), list[str](), list[int]()
+
+    def source() -> Iterator[str]:
+        for read in range(100):
+            ahead.append(read - len(seen))
+            yield str(read)
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        end(flow.input("numbers").unary_frontier(slowly), seen)
+
+    job.run({"numbers": source()}, epoch_records=1)
+    assert (len(seen), max(ahead) <= 64) == (100, True)
+
+
+@pytest.mark.parametrize("inputs", [[], ["lines"]])
+def test_a_job_that_does_nothing(inputs: list[str]):
+    job = Job("idle")
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        for name in inputs:
+            flow.input(name)
+
+    with pytest.raises(GraphError) as caught:
+        job.run({name: ["tea"] for name in inputs})
+    assert str(caught.value) == (
+        "job 'idle' does nothing with its inputs; end its dataflow with `flow.output(name, stream)`, or with "
+        "`stream.sink(logic)`"
+    )
+
+
+@pytest.mark.parametrize(("threads", "expected"), [(1, [False, False]), (2, [False, True])])
+def test_a_source_is_read_ahead_only_as_far_as_keeps_workers_busy(threads: int, expected: list[bool]):
+    """Whether the first is in flight when the source is asked for the second; a second worker holds it until then."""
+    job, in_flight, asked = Job("ahead"), list[bool](), Event()
+
+    def source(flow: Flow) -> Iterator[list[int]]:
+        for epoch in range(2):
+            in_flight.append(flow.probe.less_than(epoch))
+            if epoch:
+                asked.set()
+            yield [0, 1]
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        waits = flow.worker.index == 1
+        flow.output("out", flow.input("in").inspect(lambda _: waits and asked.wait(10)))
+
+    def main(worker: Worker) -> None:
+        flow = job.build(worker, lambda name: lambda epoch, rows: None)
+        run_on_worker(flow, partial(feed_from, {"in": source(flow)} if flow.commanding else {}))
+
+    execute(main, Config(threads=threads))
+    assert in_flight == expected
+
+
+def test_a_worker_hands_the_others_their_shares_of_an_epoch_before_it_works_on_its_own():
+    """Each of two waits in its own function for the other."""
+    job, both = Job("shares"), Barrier(2, timeout=10)
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        flow.output("out", flow.input("in").map(lambda number: (both.wait(), number)[1]))
+
+    assert sorted(job.run({"in": [1, 2]}, threads=2)["out"]) == [(0, 1), (0, 2)]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
