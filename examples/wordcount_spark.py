@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from hailer import Job, JobOnSpark, Outcome, SparkOptions, open_session
+from operators.errors import SparkUnusable
 
 HERE = Path(__file__).parent
 ALICE = HERE / "data" / "alice.txt"
@@ -40,14 +41,17 @@ def main() -> int:
     progress = Progress(flags.readings)
     progress.say("starting Spark")
     options = SparkOptions(f"local[{SLOTS}]", (("spark.sql.shuffle.partitions", "2"),))
-    with progress.shown(), open_session("wordcount", options) as spark:
-        progress.say("starting two processes")
-        with JobOnSpark(spark, Job.load(HERE / "wordcount_job.py"), workers=2) as counting:
-            began_s = time.monotonic()
-            outcomes = stream(spark, counting, files, folder, progress)
-            streamed_s = time.monotonic() - began_s
-        progress.say("Spark counts the same words")
-        summary = check(spark, files, folder / "counts")
+    try:
+        with progress.shown(), open_session("wordcount", options) as spark:
+            progress.say("starting two processes")
+            with JobOnSpark(spark, Job.load(HERE / "wordcount_job.py"), workers=2) as counting:
+                began_s = time.monotonic()
+                outcomes = stream(spark, counting, files, folder, progress)
+                streamed_s = time.monotonic() - began_s
+            progress.say("Spark counts the same words")
+            summary = check(spark, files, folder / "counts")
+    except SparkUnusable as error:
+        sys.exit(f"{Path(__file__).name}: {error}")
     show(flags, summary, outcomes, streamed_s, folder / "counts")
     return 1 if summary.differences else 0
 
@@ -126,11 +130,12 @@ def show(flags: argparse.Namespace, summary: Summary, outcomes: list[Outcome], s
 
 @dataclass
 class Progress:
-    """Says on a terminal what goes on, and waits for shares of the text to be fed."""
+    """Says on standard error what goes on, and waits for shares of the text to be fed."""
 
     readings: int
     _feed: StreamingQuery | None = None
     _what: str = ""
+    _shown: str = ""
     _ended: Event = field(default_factory=Event)
 
     def say(self, what: str) -> None:
@@ -151,22 +156,28 @@ class Progress:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        thread = Thread(target=self._show, daemon=True)
-        if sys.stderr.isatty():
-            thread.start()
+        self._show()
+        thread = Thread(target=self._keep_showing, daemon=True)
+        thread.start()
         try:
             yield
         finally:
             self._ended.set()
-            if thread.ident is not None:
-                thread.join()
+            thread.join()
+
+    def _keep_showing(self) -> None:
+        while not self._ended.wait(0.2):
+            self._show()
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def _show(self) -> None:
-        while not self._ended.wait(0.2):
-            fed = f"{self._fed()} of {self.readings} readings" if self._feed is not None else ""
-            parts = [part for part in (fed, self._what) if part]
-            print(f"\r\x1b[K{'   '.join(parts)}", end="", file=sys.stderr, flush=True)
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        """Renew a line on a terminal; elsewhere, print one when something has changed."""
+        fed = f"{self._fed()} of {self.readings} readings" if self._feed is not None else ""
+        line = "   ".join(part for part in (fed, self._what) if part)
+        if line != self._shown:
+            self._shown = line
+            print(f"\r\x1b[K{line}" if sys.stderr.isatty() else f"{line}\n", end="", file=sys.stderr, flush=True)
 
 
 def write_readings(text: Path, readings: int, folder: Path) -> Path:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
 from operators.control.job_program import JobProgram
 from operators.job.job_file import load_job
 from operators.spark import JobOnSpark
+from tests.process.jobs import written
 
 WAIT_S = 120.0
 """Java takes its time."""
@@ -18,10 +18,23 @@ EPOCH_LINES = 20
 
 COUNTS = """
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from operators import Job
 
 job = Job("counts")
+
+@dataclass
+class Total:
+    n: int = 0
+
+@dataclass
+class Count:
+    total: Total = field(default_factory=Total)  # which no function names
+
+def count(word, n, state):
+    state.total.n += n
+    return state, [(word, state.total.n)]
 
 def slowly(line):
     if not Path(FOLDER, "hurry").exists():
@@ -31,8 +44,7 @@ def slowly(line):
 @job.dataflow
 def counts(flow):
     words = flow.input("lines").flat_map(slowly).map(lambda word: (word, 1))
-    count = lambda word, n, total: (total + n, [(word, total + n)])
-    flow.output("counts", words.stateful_state_machine(count, initial=0, bins=16, name="count"))
+    flow.output("counts", words.stateful_state_machine(count, initial=Count, bins=16, name="count"))
 """
 
 
@@ -53,9 +65,8 @@ def counting(folder: Path) -> JobProgram:
 
 def check_counts(folder: Path) -> None:
     """Every word of the book was counted from 1 to how often it occurs."""
-    rows = [json.loads(line) for path in (folder / "out").iterdir() for line in path.read_text().splitlines()]
     expected = Counter((folder / "book.txt").read_text().split())
-    assert sorted((word, total) for _, (word, total) in rows) == sorted(
+    assert sorted((word, total) for _, (word, total) in written(folder / "out")) == sorted(
         (word, n) for word, count in expected.items() for n in range(1, count + 1)
     )
 

@@ -109,8 +109,11 @@ def test_sessions_are_those_that_spark_finds(folder: Path, printed: Printed):
 
 
 def test_a_job_within_a_script_is_scaled_and_has_dead_letters(printed: Printed):
-    assert printed("embedded.py") == [
-        "processes     3, and 85 bins have moved to the third",
+    scaled, *others = printed("embedded.py")
+    moved = re.fullmatch(r"processes     3, and (\d+) bins have moved to the third", scaled)
+    assert moved, scaled
+    assert 60 < int(moved[1]) < 120  # about a third of 256, by the records that came to them so far
+    assert others == [
         "dead letters  Row(line='sensor-0,?', reason=\"ValueError: invalid literal for int() with base 10: '?'\")",
         "differences   0   (against Spark's own groupBy and max)",
     ]

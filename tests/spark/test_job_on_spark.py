@@ -19,7 +19,7 @@ from operators.job.job_file import load_job
 from operators.spark import JobOnSpark
 from operators.spark.launch.session import SparkOptions, open_session
 from operators.spark.settings import PARALLELISM, RENAMING, SMALL_BATCHES
-from tests.process.jobs import wait_until
+from tests.process.jobs import wait_until, written
 from tests.process.test_scale import is_alive
 from tests.spark.counting import check_counts, counting, pids
 
@@ -92,6 +92,10 @@ def test_workers_join_and_leave_while_lines_flow_and_no_count_is_wrong(spark: Sp
         assert not running.wait(0)
         (folder / "hurry").touch()
     check_counts(folder)
+    found = spark.read.json(str(folder / "out"))  # the marker and what lies beside the parts are passed over
+    assert sorted((row.epoch, row.record[0], int(row.record[1])) for row in found.collect()) == sorted(
+        (epoch, word, total) for epoch, (word, total) in written(folder / "out")
+    )
 
 
 def test_a_session_has_its_own_settings_back_when_a_job_that_was_fed_has_stopped(spark: SparkSession, folder: Path):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +16,7 @@ import pytest
 
 from tests.process.jobs import HAILER, ask, flows, hailer, status, wait_for_status, wait_until
 from tests.process.test_scale import is_alive, scale
-from tests.processes import end
+from tests.processes import ROOT, end, run
 from tests.spark.counting import EPOCH_LINES, WAIT_S, write_counting
 
 
@@ -48,14 +51,42 @@ def test_a_job_in_a_local_spark_is_watched_scaled_and_interrupted(tmp_path: Path
         assert refused.code == 1
         assert "failed: Spark has no room for 1 process: of its 4 slots 3 are in use" in refused.out
         assert scale(tmp_path, 2) == "1 process left (2)"
-        assert ask(tmp_path, "move", "0", "--to", "1").startswith("moved 1 bin, ")
+        [table] = status(tmp_path)["bins"]
+        assert ask(tmp_path, "move", "0", "--to", str(1 - table["owners"][0])).startswith("moved 1 bin, ")
         pids = [worker["pid"] for worker in status(tmp_path)["workers"]]
         os.killpg(process.pid, signal.SIGINT)  # Ctrl-C reaches Java, too
         ended = end(process)
         assert ended.code == 130
-        lines = [line for line in ended.err.splitlines() if not line.startswith("hailer: worker 2 ")]
-        assert lines == [f"job stopped: process {process.pid} received SIGINT"]
+        said = ended.err.splitlines()
+        assert said[0] == "hailer: starting Spark"
+        assert re.fullmatch(r"hailer: Spark \S+ runs at local\[4\] after \S+ s", said[1])
+        assert re.fullmatch(r"hailer: 2 processes run in tasks of Spark after \S+ s", said[2])
+        assert [line for line in said if not line.startswith("hailer: ")] == [
+            f"job stopped: process {process.pid} received SIGINT"
+        ]
         assert not any(map(is_alive, pids))
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ((HAILER, "run", "counts.py", "--on", "spark"), "hailer: starting Spark\njob failed"),
+        ((sys.executable, ROOT / "examples" / "wordcount_spark.py"), "starting Spark\nwordcount_spark.py"),
+    ],
+)
+def test_without_java_it_says_what_the_doctor_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str | Path, ...], said: str
+):
+    write_counting(tmp_path)
+    (tmp_path / "bin").mkdir()
+    for tool in ("bash", "dirname", "env", "uname", "ps"):  # what Spark's own scripts begin with
+        (tmp_path / "bin" / tool).symlink_to(shutil.which(tool) or "/")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    ended = run(*command, state=tmp_path, cwd=tmp_path)
+    reason = "Spark did not start: no Java; install Java 17 and put it on PATH, or set JAVA_HOME"
+    assert (ended.code, ended.out, ended.err) == (1, "", f"{said}: {reason}\n")
+    assert "no Java; only jobs beside Spark need it: install Java 17" in hailer(tmp_path, "doctor").out
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,19 @@ import io
 import re
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import framework
 from framework.errors import CannotStart, JobEnds
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+T = TypeVar("T")
 
 EXECUTORS_S_MAX = 60.0
 """How long the executors of an application that has just begun may take to come."""
@@ -77,6 +79,18 @@ def ship(context: SparkContext) -> None:
         path = Path(context._temp_dir) / name
         path.write_bytes(archive)
         context.addPyFile(str(path))
+
+
+def shippable(values: Mapping[str, T]) -> dict[str, T]:
+    """Those that Spark can send to executors. A class of the driver's program may refer to what stays there."""
+    from pyspark.serializers import CloudPickleSerializer
+
+    serializer, sent = CloudPickleSerializer(), dict[str, T]()  # type: ignore[no-untyped-call]
+    for name, value in values.items():
+        with suppress(Exception):  # whatever its parts raise; the job fails only if it sends such a value
+            serializer.dumps(value)  # type: ignore[no-untyped-call]
+            sent[name] = value
+    return sent
 
 
 def source_archive() -> bytes:

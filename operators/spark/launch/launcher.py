@@ -8,6 +8,7 @@ itself occupies would wait for ever.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import signal
@@ -26,12 +27,21 @@ from framework.launch.rpc import RpcLink
 from framework.membership.members import Address
 from framework.net.secret import SECRET_BYTES
 from framework.wire.extensions import registered
-from operators.spark.launch.cluster import check_room, gateway_host, ship, what_failed, where_it_ran
+from operators.spark.launch.cluster import (
+    check_room,
+    gateway_host,
+    ship,
+    shippable,
+    what_failed,
+    where_it_ran,
+)
 from operators.spark.launch.gateway import Gateway, OutputPump, StreamKind
 from operators.spark.launch.task import Program, Ticket, run
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+_log = logging.getLogger("hailer.spark")
 
 START_S_MAX = 60.0
 """How long a task may take until its process has reached the gateway."""
@@ -61,6 +71,7 @@ class SparkLauncher:
         """Submit all, wait until each has said where it listens, and tell all of them."""
         begins = order.server is None
         check_room(self._context, len(order.numbers), begins=begins, should_stop=order.should_stop)
+        began_s = time.monotonic()
         tasks = [self._submit(number) for number in order.numbers]
         try:
             deadline_s = time.monotonic() + START_S_MAX
@@ -69,6 +80,9 @@ class SparkLauncher:
             addresses = [*order.known, *(task.address for task in tasks)]
             for task in tasks:
                 task.begin(addresses, order.server)
+            if begins:
+                many = "1 process runs" if len(tasks) == 1 else f"{len(tasks)} processes run"
+                _log.info("%s in tasks of Spark after %.1f s", many, time.monotonic() - began_s)
         except BaseException:
             for task in tasks:
                 self._gateway.forget(task.number, task.attempt)
@@ -146,7 +160,7 @@ class _SparkProcess:
         def work() -> None:
             try:
                 self._context.setJobGroup(self._group, f"{program.name}: process {self.number}")
-                task = partial(run, program=program, registered=registered())
+                task = partial(run, program=program, registered=shippable(registered()))
                 self._context.parallelize([ticket], 1).mapPartitions(task).collect()
             except Exception as error:
                 if not self.registered.is_set():  # of others more is known by other ways

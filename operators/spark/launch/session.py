@@ -6,12 +6,14 @@ for; its last lines are shown if it does not start.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -19,12 +21,15 @@ from typing import IO, TYPE_CHECKING
 from framework.launch.config import Config
 from framework.launch.control_protocol import ControlPlane
 from framework.launch.execute import supervise_from_args
+from operators.control.doctor import java
 from operators.errors import SparkUnusable
 from operators.spark.launch.launcher import SparkLauncher
 from operators.spark.launch.task import Program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_log = logging.getLogger("hailer.spark")
 
 SUBMITTED_VARIABLE = "PYSPARK_GATEWAY_PORT"
 """Set by `spark-submit` for the program that it runs."""
@@ -48,8 +53,11 @@ def execute_on_spark(
 ) -> None:
     """Run `program` on the executors of a Spark application; exit as `execute_from_args` does if that fails."""
     try:
+        began_s = time.monotonic()
         with open_session(program.name, options) as session:
-            launcher = SparkLauncher(session.sparkContext, program, threads=config.threads)
+            context = session.sparkContext
+            _log.info("Spark %s runs at %s after %.1f s", context.version, context.master, time.monotonic() - began_s)
+            launcher = SparkLauncher(context, program, threads=config.threads)
             supervise_from_args(launcher, config, control_plane)
     except SparkUnusable as error:
         print(f"job failed: {error}", file=sys.stderr)
@@ -75,6 +83,9 @@ def open_session(name: str, options: SparkOptions) -> Iterator[SparkSession]:
             with _stderr_in(log if LOG_LEVEL not in dict(options.conf) else None):
                 session = builder.getOrCreate()
         except (PySparkException, OSError) as error:
+            found = java()
+            if found.mark != "ok":
+                raise SparkUnusable(f"Spark did not start: {found.what}; {found.remedy}") from error
             log.seek(0)
             said = log.read().decode(errors="replace").splitlines()[-LOG_LINES_MAX:]
             raise SparkUnusable("\n  ".join([f"Spark did not start: {error}", *said])) from error
@@ -100,16 +111,30 @@ def _settings(options: SparkOptions, *, submitted: bool) -> dict[str, str]:
 
 @contextmanager
 def _stderr_in(file: IO[bytes] | None) -> Iterator[None]:
-    """Redirect the standard error of processes that are started in the block to a file."""
+    """Redirect the standard error of processes that are started in the block to a file; ours stays where it is."""
     if file is None:
         yield
         return
     kept = os.dup(2)
     with suppress(AttributeError, OSError):
         sys.stderr.flush()
-    os.dup2(file.fileno(), 2)
     try:
-        yield
+        with _printing_to(kept):
+            os.dup2(file.fileno(), 2)
+            yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+
+
+@contextmanager
+def _printing_to(descriptor: int) -> Iterator[None]:
+    """Let this process's threads print there meanwhile, unless its standard error is somewhere of its own anyway."""
+    ours = -1
+    with suppress(AttributeError, OSError):
+        ours = sys.stderr.fileno()
+    if ours != 2:
+        yield
+        return
+    with os.fdopen(os.dup(descriptor), "w", buffering=1) as stderr, redirect_stderr(stderr):
+        yield

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from sysconfig import get_path
 
 import pytest
 
-from operators.spark.launch.cluster import source_archive, what_failed
+from operators.spark.launch.cluster import shippable, source_archive, what_failed
 
 INSTALL = (
     "install it for its Python, name another with PYSPARK_PYTHON, or send an environment that has it with "
     "spark.archives, as venv-pack makes it"
 )
 OURS = "Hailer needs msgpack, numba, numpy, pyarrow, rocksdict and xxhash there: " + INSTALL.replace("it ", "them ")
+
+
+def test_what_cannot_leave_the_driver_is_left_out():
+    assert shippable({"a": (1, int), "b": (2, threading.Lock())}) == {"a": (1, int)}
 
 
 def test_what_is_shipped_runs_without_an_installation(tmp_path: Path):
