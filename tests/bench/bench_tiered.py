@@ -14,6 +14,7 @@ from operators.columns.fold import CompiledFold
 from operators.columns.loop import Field
 from operators.columns.stateful_state_machine import CompiledStateMachine as OnColumns
 from operators.stateful.fold import StateMachine as OnRows
+from operators.stateful.key_value import KeyValue
 from routing.columns.keys import KeyColumns
 from routing.options import BinOptions
 from routing.state.rocks import RocksStore
@@ -77,7 +78,7 @@ def _on_columns(options: BinOptions) -> tuple[Any, Callable[[Any], float]]:
 
 
 def _on_rows(options: BinOptions) -> tuple[Any, Callable[[Any], float]]:
-    logic = OnRows(_count, lambda: 0, options, "bench")
+    logic = OnRows(_count, lambda: 0, KeyValue(None, None, "bench"), options, "bench")
 
     def apply(numbers: Any) -> float:
         rows = [(number, 1) for number in numbers.tolist()]
