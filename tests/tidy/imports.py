@@ -21,11 +21,12 @@ ROOMS = {
     "framework": {
         "errors": "",
         "suggest": "",
+        "error_context": "",
         "membership.members": "",
         "events": "progress membership.members",
         "progress": "errors events membership.members",
         "wire": "errors progress membership.members membership.messages",
-        "dataflow": "errors events progress wire membership.members membership.inheritance",
+        "dataflow": "errors error_context events progress wire membership.members membership.inheritance",
         "membership": "errors events progress wire",
         "worker": "errors events progress wire dataflow membership",
         "net": "errors membership.members wire worker.transport",
@@ -36,34 +37,36 @@ ROOMS = {
         "errors": "",
         "hashing": "",
         "bins": "errors hashing",
+        "load": "bins",
         "commands": "bins",
         "routing_table": "bins commands",
-        "state": "bins",
-        "migration": "errors bins commands state",
-        "router_operator": "errors hashing bins commands routing_table migration",
-        "state_operator": "bins state migration",
-        "registry": "bins routing_table router_operator state_operator",
+        "state": "hashing bins",
+        "migration": "errors bins commands load state",
+        "router_operator": "errors hashing bins commands load routing_table migration",
+        "state_operator": "bins load state migration",
+        "registry": "bins load routing_table router_operator state_operator",
         "options": "errors bins router_operator migration state",
-        "placement": "hashing bins commands routing_table migration router_operator state_operator registry options",
-        "columns": "hashing bins routing_table router_operator state",
+        "placement": (
+            "hashing bins commands load routing_table migration router_operator state_operator registry options"
+        ),
+        "columns": "hashing bins load routing_table router_operator state",
     },
     "operators": {
         "errors": "admin.errors control.errors",
-        "error_context": "",
         "commands": "",
         "logic": "",
         "plans": "",
         "schema": "errors",
         "stream": "core stateful capture",
-        "core": "errors error_context schema stream stateful columns",
-        "stateful": "errors error_context stream",
+        "core": "errors schema stream stateful columns",
+        "stateful": "errors stream",
         "capture": "errors stream",
         "input": "errors stream core",
-        "columns": "errors error_context schema stream core stateful capture input",
+        "columns": "errors schema stream core stateful capture input",
         "admin": "",
         "broker": "errors admin",
         "job": "errors schema stream core stateful input columns broker control.run_job",
-        "control": "errors schema admin columns broker job spark.launch.session",
+        "control": "errors schema stateful.windows.late_count admin columns broker job spark.launch.session",
         "spark": "errors admin broker job control",
     },
 }
@@ -75,7 +78,7 @@ that is run as a program runs itself, and `control` and `spark` where the comman
 PURE = {
     "framework": "all",
     "framework.dataflow": "all",
-    "framework.launch": "function_source merge output_lines",
+    "framework.launch": "merge output_lines",
     "framework.membership": "all",
     "framework.net.shm": "allocator reservation",
     "framework.progress": "all",
@@ -86,23 +89,23 @@ PURE = {
     "routing.columns": "adaptive",
     "routing.migration": "all",
     "routing.state": "all but database directory_lock rocks",
-    "operators": "commands error_context errors logic plans schema",
+    "operators": "commands errors logic plans schema",
     "operators.admin": "errors json_codec",
     "operators.broker": "address",
     "operators.capture": "capture event extract",
-    "operators.columns": "casts rewriting",
-    "operators.control": "cli_parser errors job_messages operator_view render running_plan summary worker_messages",
+    "operators.columns": "casts",
+    "operators.control": "cli_parser errors job_messages page render summary worker_messages",
     "operators.core": "all but concat empty feedback source to_columns to_rows",
-    "operators.job": "schedule",
-    "operators.spark": "gc_tuning options schemas",
+    "operators.job": "in_flight json_lines parts schedule",
+    "operators.spark": "options schemas",
     "operators.stateful": "all",
     "operators.stateful.windows": "all",
 }
 """Modules that decide from arguments alone, by package."""
 
 IMPURE = frozenset(
-    "asyncio concurrent fcntl http logging mmap multiprocessing os pathlib queue random sched secrets select selectors "
-    "shutil signal socket socketserver ssl subprocess tempfile threading time urllib uuid".split()
+    "asyncio atexit concurrent ctypes fcntl gc http linecache logging mmap multiprocessing os pathlib queue random sched "
+    "secrets select selectors shutil signal socket socketserver ssl subprocess tempfile threading time urllib uuid".split()
 )
 IMPURE_EXCEPT = frozenset({"uuid.UUID"})
 IMPURE_BUILTINS = frozenset({"open", "print", "input"})

@@ -47,7 +47,7 @@ RETIRED = {
     "rationed": "rate-limited",
     "shelf": "state backend",
     "shelves": "state backends",
-    "steering": "plan driver",
+    "steering": "steward",
     "stewardship": "migration controller",
     "vitals": "worker status",
     "workforce": "processes",
