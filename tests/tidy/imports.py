@@ -104,8 +104,9 @@ PURE = {
 """Modules that decide from arguments alone, by package."""
 
 IMPURE = frozenset(
-    "asyncio atexit concurrent ctypes fcntl gc http linecache logging mmap multiprocessing os pathlib queue random sched "
-    "secrets select selectors shutil signal socket socketserver ssl subprocess tempfile threading time urllib uuid".split()
+    "asyncio atexit concurrent ctypes fcntl gc http linecache logging mmap multiprocessing os pathlib queue random "
+    "sched secrets select selectors shutil signal socket socketserver ssl subprocess tempfile threading time urllib "
+    "uuid".split()
 )
 IMPURE_EXCEPT = frozenset({"uuid.UUID"})
 IMPURE_BUILTINS = frozenset({"open", "print", "input"})
