@@ -58,6 +58,7 @@ class Scope:
         self._operators: dict[int, Operator] = {}
         self._edges: dict[Source, list[tuple[Target, bool]]] = {}
         self._outlets: list[Outlet] = []
+        self._observed: set[Source] = set()
         self._subgraph: Subgraph | None = None
         self._progress_channel = worker.reserve_channel()
         self._entered: list[ChangeBatch[Time]] = []
@@ -141,6 +142,15 @@ class Scope:
                 return False
             waiting += [source.node for source, to_all in edges if not to_all]
         return True
+
+    def observe(self, outlet: Outlet) -> None:
+        """Take note that somebody looks at what comes out at `outlet`, which thus may lead nowhere."""
+        self._observed.add(outlet.source)
+
+    def unused(self) -> list[str]:
+        """The operators with outputs that nothing listens to so far, and that nobody looks at."""
+        loose = [outlet.source for outlet in self.loose_ends()]
+        return [self._names[source.node] for source in loose if source not in self._observed]
 
     def loose_ends(self) -> list[Outlet]:
         """The outlets that nothing listens to so far."""

@@ -29,7 +29,7 @@ def inspect(stream: Stream[T], function: Callable[[T], object], *, name: str = "
                 function(row)
             output.session(capability).give_container(rows)
 
-    return stream.unary(logic, name=name)
+    return _observed(stream.unary(logic, name=name))
 
 
 def inspect_time(stream: Stream[T], function: Callable[[Any, T], object], *, name: str = "inspect_time") -> Stream[T]:
@@ -49,7 +49,7 @@ def inspect_time(stream: Stream[T], function: Callable[[Any, T], object], *, nam
                 function(time, row)
             output.session(capability).give_container(rows)
 
-    return stream.unary(logic, name=name)
+    return _observed(stream.unary(logic, name=name))
 
 
 def inspect_batch(
@@ -68,4 +68,9 @@ def inspect_batch(
             function(capability.time, container)
             output.session(capability).give_container(container)
 
-    return stream.unary(logic, name=name)
+    return _observed(stream.unary(logic, name=name))
+
+
+def _observed(stream: Stream[T]) -> Stream[T]:
+    stream.scope.observe(stream.outlet)
+    return stream

@@ -142,6 +142,12 @@ class Flow:
                 f"job {job!r} does nothing with its inputs; end its dataflow with `flow.output(name, stream)`, or with "
                 f"`stream.sink(logic)`"
             )
+        unused = self.scope.unused()
+        if self.commanding and not sinks and len(unused) == len(loose) > 0:
+            self.worker.log(
+                f"job {job!r} has no output, and nothing takes what {unused[-1]!r} sends; end its dataflow with "
+                f"`flow.output(name, stream)`, or with `stream.sink(logic)`"
+            )
         for input in sinks:
             self.probe.watch(input.frontier)
         for outlet in loose if loose or sinks else self._opened:  # the sinks are in nested scopes

@@ -137,6 +137,31 @@ def test_a_job_that_does_nothing(inputs: list[str]):
     )
 
 
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (
+            lambda lines: lines.map(len),
+            ["job 'idle' has no output, and nothing takes what 'map' sends; end its dataflow "],
+        ),
+        (lambda lines: lines.inspect(len), []),
+        (lambda lines: lines.map(len).inspect_batch(lambda time, rows: None), []),
+    ],
+)
+def test_a_forgotten_output_is_told(
+    end: Callable[[Stream[str]], object], told: list[str], caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("INFO", "hailer")
+    job = Job("idle")
+
+    @job.dataflow
+    def build(flow: Flow) -> None:
+        end(flow.input("lines"))
+
+    assert job.run({"lines": ["tea"]}, threads=2) == {}
+    assert [message.partition("with `flow")[0] for message in caplog.messages] == told
+
+
 @pytest.mark.parametrize(("threads", "expected"), [(1, [False, False]), (2, [False, True])])
 def test_a_source_is_read_ahead_only_as_far_as_keeps_workers_busy(threads: int, expected: list[bool]):
     """Whether the first is in flight when the source is asked for the second; a second worker holds it until then."""
