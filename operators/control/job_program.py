@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from itertools import permutations
 from pathlib import Path
 
 from framework.errors import ConfigError
@@ -52,10 +53,11 @@ class JobProgram:
         """Name the files in a way that holds in every directory."""
         self.inputs = {name: os.path.abspath(path) for name, path in self.inputs.items()}
         self.outputs = {name: path if path == "-" else os.path.abspath(path) for name, path in self.outputs.items()}
-        writers: dict[str, str] = {}
-        for name, path in self.directories.items():
-            if (other := writers.setdefault(os.path.realpath(path), name)) != name:
-                raise ConfigError(f"outputs {other!r} and {name!r} both go to {path}; give each a directory of its own")
+        for (one, path), (other, below) in permutations(self.directories.items(), 2):
+            if Path(os.path.realpath(below)).is_relative_to(os.path.realpath(path)):
+                raise ConfigError(
+                    f"outputs {one!r} and {other!r} both go to {path}; give each a directory that is in no other's"
+                )
 
     @property
     def name(self) -> str:
