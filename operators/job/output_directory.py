@@ -124,6 +124,13 @@ class OutputDirectory:
             file.close()
             os.rename(file.name, self.path / str(name))
 
+    def discard(self, file: BinaryIO) -> None:
+        """Remove a part that will not be finished: the disk may be full of it."""
+        with suppress(OSError):
+            os.unlink(file.name)
+        with suppress(OSError):
+            file.close()
+
     def publish(self, completion: Completion, *, ended: bool = False) -> None:
         """Say how far the output is complete, on the worker that has claimed it."""
         self._replace(

@@ -7,7 +7,6 @@ hears of them all, and says how far the output is complete.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, BinaryIO
@@ -108,10 +107,9 @@ class _Writer:
             self._hold()
 
     def abandon(self) -> None:
-        """Leave what is unfinished as it is."""
-        for file in self._files.values():
-            with suppress(OSError):
-                file.close()
+        """Remove what is unfinished."""
+        while self._files:
+            self._directory.discard(self._files.popitem()[1])
 
     def _take(self, capability: InputCapability, records: Sequence[Any]) -> None:
         epoch = capability.time

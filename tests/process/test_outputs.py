@@ -135,7 +135,7 @@ def test_what_cannot_be_written_names_output_and_path_or_record(folder: Path, li
     head, _, cause = ended.err.rstrip().partition("\n  operators.errors.")
     assert head.startswith("job failed: operator 'output lines' (")
     assert cause == report.replace("FOLDER", str(folder))
-    assert list((folder / "out").glob("*.jsonl")) == []
+    assert list((folder / "out").glob("*.jsonl")) == list((folder / "out").glob("_hailer/*.unfinished")) == []
 
 
 def test_what_is_asked_for_is_written(folder: Path):
