@@ -19,7 +19,10 @@ def attach_record(error: Exception, record: Any) -> None:
     ...     error.__notes__
     ["the record was 'tea'"]
     """
-    shown = repr(record)
+    try:
+        shown = repr(record)
+    except Exception as failure:  # the job's own, or the recursion's limit: the error that is told is another
+        shown = f"a {type(record).__qualname__}, whose repr raised {type(failure).__name__}"
     if len(shown) > SHOWN_CHARACTERS:
         shown = f"{shown[:SHOWN_CHARACTERS]}… ({len(shown):,} characters)"
     error.add_note(f"the record was {shown}")

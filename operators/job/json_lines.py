@@ -11,6 +11,7 @@ import dataclasses
 import math
 import sys
 from base64 import b64encode
+from collections import deque
 from collections.abc import Iterable, Sequence, Set
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -68,7 +69,9 @@ class JsonLines:
         except UnicodeEncodeError:
             refusal = OutputFailed(f"output {self._output!r} cannot write text with half of a surrogate pair")
         except RecursionError:
-            refusal = OutputFailed(f"output {self._output!r} cannot write a record that contains itself as JSON")
+            refusal = OutputFailed(
+                f"output {self._output!r} cannot write a record that is nested so deeply, or contains itself, as JSON"
+            )
         else:
             return text
         attach_record(refusal, row)
@@ -136,15 +139,16 @@ def _rewritten(value: Any, allow_nan: bool) -> Any:
             return _object(value, allow_nan)
         case tuple() if hasattr(value, "_fields"):
             return {name: _rewritten(each, allow_nan) for name, each in zip(value._fields, value, strict=True)}
-        case list() | tuple():
+        case list() | tuple() | deque():
             return [_rewritten(each, allow_nan) for each in value]
         case set() | frozenset():
             return [_rewritten(each, allow_nan) for each in _in_order(value)]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _rewritten(getattr(value, field.name), allow_nan) for field in dataclasses.fields(value)}
     numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, (numpy.number, numpy.bool_)) and value.item() is not value:
-        return _rewritten(value.item(), allow_nan)
+    if numpy is not None and isinstance(value, (numpy.bool_, numpy.number)) and value.dtype.kind in "biuf":
+        plain = value.item()
+        return _rewritten(float(plain) if isinstance(plain, numpy.longdouble) else plain, allow_nan)
     raise _Unwritable(f"a {type(value).__qualname__}", "map it to what JSON has: text, numbers, lists, dicts")
 
 

@@ -58,3 +58,14 @@ def test_a_long_record_is_cut():
     error = ValueError()
     attach_record(error, "x" * 1_000)
     assert error.__notes__ == [f"the record was '{'x' * 399}… (1,002 characters)"]
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise KeyError("tea")
+
+
+def test_a_record_that_cannot_be_shown_hides_no_error():
+    error = ValueError("milk")
+    attach_record(error, Unprintable())
+    assert error.__notes__ == ["the record was a Unprintable, whose repr raised KeyError"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, namedtuple
+from collections import Counter, deque, namedtuple
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -77,7 +77,8 @@ def test_what_json_has_is_written_as_the_library_does():
         ([Level.LOW, {Level.LOW}], [1, [1]]),
         (Counter("aab"), {"a": 2, "b": 1}),
         ({1: "a", date(2026, 1, 1): "b"}, {"1": "a", "2026-01-01": "b"}),
-        ((np.int64(1), np.float32(0.5), np.bool_(True)), [1, 0.5, True]),
+        ((np.int64(1), np.float32(0.5), np.bool_(True), np.longdouble(0.5)), [1, 0.5, True, 0.5]),
+        (deque([1, UUID(int=1)]), [1, "00000000-0000-0000-0000-000000000001"]),
     ],
 )
 def test_the_rest_has_one_form_wherever_it_occurs(record: Any, expected: Any):
@@ -89,6 +90,8 @@ def test_the_rest_has_one_form_wherever_it_occurs(record: Any, expected: Any):
     [
         (("a", 1j), "cannot write a complex as JSON; map it to what JSON has"),
         (("a", object), "cannot write a type as JSON"),
+        (np.timedelta64(3, "ns"), "cannot write a timedelta64 as JSON"),
+        (np.timedelta64("NaT"), "cannot write a timedelta64 as JSON"),
         (("a", float("nan")), "cannot write the number nan as JSON; write None in its place, or ask for it"),
         ({"a": [float("inf")]}, "cannot write the number inf as JSON"),
         ([Decimal("NaN")], "cannot write the number NaN as JSON"),
@@ -105,11 +108,16 @@ def test_what_has_no_form_is_refused_with_the_output_and_the_record(record: Any,
     assert refused.value.__notes__ == [f"the record was {record!r}"]
 
 
-def test_a_record_that_contains_itself_is_refused():
+def test_a_record_that_contains_itself_or_is_nested_deeply_is_refused():
     record: list[Any] = []
     record.append(record)
-    with pytest.raises(OutputFailed, match="output 'counts' cannot write a record that contains itself as JSON"):
-        JsonLines("counts").lines([record])
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    complaint = "output 'counts' cannot write a record that is nested so deeply, or contains itself, as JSON"
+    for each in (record, deep):
+        with pytest.raises(OutputFailed, match=complaint):
+            JsonLines("counts").lines([each])
 
 
 def test_numbers_that_are_none_can_be_asked_for():
