@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from framework.error_context import attach_record, definition_of, raised_here
 from operators.errors import FoldMisreturned
 from operators.stateful.key_value import KeyValue, check_key, check_pairs, is_pair, not_a_pair
-from operators.stateful.returned import SCALARS, UNCHANGING, is_among, outputs_of, snapshot
+from operators.stateful.returned import SCALARS, is_among, may_be_changed, outputs_of, snapshot
 from routing.bins import Bins
 from routing.options import BinOptions
 from routing.state.keyed import KeyedState
@@ -80,7 +80,7 @@ class FoldLoop:
                     if (
                         may_change_in_place
                         and getrefcount(state) > LOOP_REFERENCES
-                        and type(state) not in UNCHANGING
+                        and may_be_changed(state)
                         and is_among(state, given)
                     ):
                         states[key] = snapshot(state)

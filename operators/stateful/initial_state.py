@@ -47,4 +47,8 @@ def _is_value(initial: Any) -> bool:
     if isinstance(initial, tuple):
         return all(map(_is_value, initial))
     by: Any = type(initial).__hash__
-    return initial is None or by not in (None, object.__hash__)
+    try:
+        hash(initial)  # that of a frozen dataclass is its fields'
+    except TypeError:
+        return False
+    return initial is None or by is not object.__hash__

@@ -12,7 +12,7 @@ from operators.errors import FoldMisreturned
 from operators.stateful.fold import DISCARD
 from operators.stateful.key_value import KeyValue, check_key
 from operators.stateful.placement import place
-from operators.stateful.returned import UNCHANGING, is_among, outputs_of, snapshot
+from operators.stateful.returned import is_among, may_be_changed, outputs_of, snapshot
 from routing.bins import Bins
 from routing.commands import Control
 from routing.options import BinOptions
@@ -153,7 +153,7 @@ class ProcessLogic:
                     gone.append(key)
                 else:
                     states[key] = state
-                    if type(state) not in UNCHANGING and is_among(state, given):
+                    if may_be_changed(state) and is_among(state, given):
                         states[key] = snapshot(state)
                 outputs += given
         except Exception as error:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from framework.error_context import definition_of
 from operators.errors import FoldMisreturned
 
 SCALARS = frozenset({int, float, bool, str, bytes, type(None)})
-UNCHANGING = SCALARS | {tuple}
 """The types of states that a fold replaces, for it cannot change them."""
+
+NESTED_MAX = 8
+"""How deep a state is looked for in an output."""
 
 
 def outputs_of(given: Any, fold: object, record: object, operator: str) -> list[Any]:
@@ -41,23 +44,32 @@ def refuse_none(fold: object, initial: Callable[[], object], given: str, operato
         )
 
 
-def is_among(state: object, outputs: list[Any]) -> bool:
-    """Whether a state is one of the outputs, or in one that is a tuple, list or dictionary. Hot path.
+def may_be_changed(state: Any) -> bool:
+    """Whether a fold can change a state in place: a tuple of scalars, it can only replace. Hot path."""
+    kind = type(state)
+    return kind not in SCALARS and not (kind is tuple and SCALARS.issuperset(map(type, state)))
+
+
+def is_among(state: object, outputs: Iterable[Any], depth: int = NESTED_MAX) -> bool:
+    """Whether a state is one of the outputs, or within one that is a tuple, list, dictionary or dataclass. Hot path.
 
     >>> state = ["tea"]
-    >>> is_among(state, [("k", state)]), is_among(state, [("k", ["tea"])])
+    >>> is_among(state, [("k", (1, state))]), is_among(state, [("k", ["tea"])])
     (True, False)
     """
     for output in outputs:
         if output is state:
             return True
+        if type(output) in SCALARS or not depth:
+            continue
         if isinstance(output, dict):
             output = output.values()
+        elif is_dataclass(output) and not isinstance(output, type):
+            output = [getattr(output, each.name) for each in fields(output)]
         elif not isinstance(output, tuple | list):
             continue
-        for item in output:
-            if item is state:
-                return True
+        if is_among(state, output, depth - 1):
+            return True
     return False
 
 

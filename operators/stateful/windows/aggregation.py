@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import add, itemgetter
 from typing import Any, Generic, TypeVar, overload
 
-from operators.stateful.returned import is_among, snapshot
+from operators.stateful.returned import snapshot
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -32,8 +32,7 @@ class Aggregation(Generic[T, S, R]):
     `initial()` makes the state of a new window, `fold(state, record)` gives the state with one record more,
     `merge(a, b)` that of two windows which have become one, and `finish(state)` the value of a result. Records of one
     epoch come in any order, so neither the order of folds nor how they were merged may matter. A `fold` may change its
-    state in place, and return it; a result that is the state is a copy where the window stays. What `finish` takes out
-    of a state must not change later. A state is a value that the codec encodes.
+    state in place, and return it: where the window stays, its result is a copy. The codec has to encode a state.
     """
 
     initial: Callable[[], S]
@@ -92,4 +91,4 @@ def collecting(
 def result_of(aggregation: Aggregation[Any, Any, R], state: Any, *, stays: bool) -> R:
     """The value of a window, which does not change with a state that stays."""
     value = aggregation.finish(state)
-    return snapshot(value) if stays and is_among(state, [value]) else value
+    return snapshot(value) if stays else value

@@ -23,6 +23,11 @@ class Frozen:
     n: int = 0
 
 
+@dataclass(frozen=True)
+class FrozenList:
+    items: list[int]
+
+
 @dataclass
 class Open:
     n: int = 0
@@ -56,6 +61,7 @@ def test_a_function_is_called_each_time(factory: Any):
         (deque(), "deque"),
         (Plain(), "Plain"),
         (Open(), "Open"),
+        (FrozenList([]), r".*"),
         (([], 0), r"lambda: \(\[\], 0\)"),
         ((0, Plain()), "lambda: .*"),
         ([1], r"lambda: \[1\]"),

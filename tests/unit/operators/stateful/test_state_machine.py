@@ -193,6 +193,9 @@ class Seen:
         (set, set.add, lambda state: ("k", state)),
         (dict, lambda state, word: state.setdefault("words", []).append(word), lambda state: ("k", state)),
         (lambda: Seen([]), lambda state, word: state.words.append(word), lambda state: state),
+        (list, list.append, lambda state: ("k", ({"k": state}, 1))),
+        (list, list.append, Seen),
+        (lambda: ([], 0), lambda state, word: state[0].append(word), lambda state: state),
     ],
 )
 def test_a_state_that_was_sent_does_not_change(initial: Any, change: Any, sent: Any):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -221,6 +222,11 @@ def test_options_that_make_no_sense(options: dict[str, Any], says: str):
         tumble([], **options)
 
 
+@dataclass
+class Found:
+    words: list[str]
+
+
 def appended(state: list[Any], event: Any) -> list[Any]:
     state.append(event[2])
     return state
@@ -228,8 +234,8 @@ def appended(state: list[Any], event: Any) -> list[Any]:
 
 @pytest.mark.parametrize(
     "finish",
-    [lambda state: state, lambda state: ("found", state)],
-    ids=["the state itself", "within a tuple"],
+    [lambda state: state, lambda state: ("found", state), lambda state: {"in": {"it": state}}, Found],
+    ids=["the state itself", "within a tuple", "deep within", "within an object"],
 )
 def test_a_result_that_is_out_does_not_change(finish: Any):
     """Whoever collects the results in the same process sees what another process would."""
