@@ -222,7 +222,7 @@ class JobService:
         """Spread the bins over the workers by what is in them, and comes to them."""
         if options.dry_run:
             return Answer(plans=spread_plans(self._bins(), options.pace))
-        self._check_movable()
+        self._check_movable(lambda bin_id, owner: True)
         return self._move("rebalance", StartRebalance("rebalance", options.pace))
 
     def move_to(self, bins: Sequence[int], worker: int) -> Outcome:
@@ -295,7 +295,8 @@ class JobService:
         return Answer(self._enter(scaling), change.joins, change.leaves, unmoved)
 
     def _scale(self, text: str, change: ProcessChange, options: ChangeOptions) -> Scaling:
-        check_movable = partial(self._check_movable, change)
+        leaving = self._leaving(change)
+        check_movable = partial(self._check_movable, lambda bin_id, owner: bool(change.joins) or owner in leaving)
         return Scaling(self._rpc, text, change, options.pace, check_movable, self._going())
 
     def _leaving(self, change: ProcessChange) -> set[WorkerId]:
@@ -304,7 +305,7 @@ class JobService:
     def _assign(self, text: str, owners: dict[BinId, WorkerId], options: ChangeOptions, *, complete: bool) -> Answer:
         if options.dry_run:
             return Answer(plans=assign_plans(self._bins(), owners, options.group, options.pace, complete=complete))
-        self._check_movable(bins=list(owners))
+        self._check_movable(lambda bin_id, owner: owners.get(bin_id, owner) != owner, options.group)
         return self._move(text, StartAssign(text, options.group, owners, complete, options.pace))
 
     def _move(self, text: str, request: StartAssign | StartRebalance) -> Answer:
@@ -319,17 +320,17 @@ class JobService:
         self._changes.pop(number - CHANGES_KEPT, None)
         return number
 
-    def _check_movable(self, change: ProcessChange | None = None, bins: Sequence[BinId] | None = None) -> None:
+    def _check_movable(self, moves: Callable[[BinId, WorkerId], bool], group: str | None = None) -> None:
         """Refuse a command if a bin holds what cannot leave its worker: nothing has been sent, so nothing is lost.
 
-        Asked about are these bins, those of workers that leave by a change, or all.
+        Asked about are the bins of a group, or of all, which a command `moves` away from their owners.
         """
-        left = self._asked_about(change, bins)
+        left = self._moving_bins(moves, group)
         deadline_s = time.monotonic() + BUSY_S
         while left:
             for worker, some in list(left.items()):
                 try:
-                    answer = self._rpc.ask(worker, AskObstacles(some))
+                    answer = self._rpc.ask(worker, AskObstacles(some, group))
                 except NoAnswer as error:
                     if worker not in self._rpc.workers:  # it has left
                         del left[worker]
@@ -344,18 +345,16 @@ class JobService:
                 else:
                     del left[worker]
 
-    def _asked_about(
-        self, change: ProcessChange | None, bins: Sequence[BinId] | None
+    def _moving_bins(
+        self, moves: Callable[[BinId, WorkerId], bool], group: str | None
     ) -> dict[WorkerId, tuple[BinId, ...]]:
-        """The bins to look at, by worker: it looks at those that it has."""
-        if bins is None:
-            answers, _ = self._rpc.ask_all(AskBins())
-            tables = answers.get(self._rpc.commanding, ())
-            bins = [BinId(number) for number in range(max((len(table.owners) for table in tables), default=0))]
-        asked = {worker for worker, process in self._rpc.workers.items() if process.member}
-        if change is not None and not change.joins:
-            asked &= self._leaving(change)
-        return {worker: tuple(bins) for worker in asked if bins}
+        """The bins to look at, by their owners."""
+        moving: dict[WorkerId, set[BinId]] = {}
+        for table in self._rpc.ask(self._rpc.commanding, AskBins()):
+            for index, owner in enumerate(table.owners if group in (None, table.group) else ()):
+                if moves(BinId(index), owner):
+                    moving.setdefault(owner, set()).add(BinId(index))
+        return {owner: tuple(sorted(bins)) for owner, bins in sorted(moving.items())}
 
     @staticmethod
     def _outcome(change: Change | None) -> Outcome:

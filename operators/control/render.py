@@ -101,6 +101,8 @@ def change_summary(change: ChangeState) -> str:
         for what, processes in (("joined", change.joined), ("left", change.left))
         if processes
     ]
+    if change.failure and not (parts or change.bins):
+        return f"failed: {change.failure}"
     if not (change.bins or change.failure or change.cancelled):
         return ", ".join(parts) if parts else "nothing to move: every bin is where it should be"
     parts += [

@@ -36,7 +36,7 @@ class WorkerControl:
             messages.AskStatus: self._status,
             messages.AskExplanation: lambda request: explain(worker, request.operator),
             messages.AskBins: lambda _: movable_bins(worker),
-            messages.AskObstacles: lambda request: obstacles(worker, request.bins),
+            messages.AskObstacles: lambda request: obstacles(worker, request.bins, request.group),
             messages.AskGoal: lambda request: goal_share(worker, self._flow, request.number),
             messages.AskBroker: self._broker,
             messages.StartAssign: self._start_assign,

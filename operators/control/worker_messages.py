@@ -194,9 +194,11 @@ class AskBins(Request[tuple[MovableBins, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class AskObstacles(Request[MoveObstacles]):
-    """Which of these bins could not move now? It looks at some, for as long as a job may well stand still."""
+    """Which of these bins of a group, or of all, could not move now? It looks at some, for as long as a job may well
+    stand still."""
 
     bins: tuple[BinId, ...]
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

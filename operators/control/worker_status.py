@@ -36,7 +36,7 @@ from operators.stateful.windows.late_count import late_counts
 from routing.bins import BinId
 from routing.load import add_up
 from routing.migration.goals import GoalState
-from routing.registry import commanded_on, groups_on, operators_on
+from routing.registry import groups_on, operators_on
 
 LISTEN_S = 10.0
 """How long a meter runs after somebody has last asked."""
@@ -94,14 +94,16 @@ def movable_bins(worker: Worker) -> tuple[MovableBins, ...]:
     )
 
 
-def obstacles(worker: Worker, bins: Sequence[BinId]) -> MoveObstacles:
+def obstacles(worker: Worker, bins: Sequence[BinId], group: str | None = None) -> MoveObstacles:
     """Why some of these bins could not leave this worker now. It begins with no further one after `PAUSE_S`."""
+    groups = groups_on(worker)
+    operators = [each for name in groups if group in (None, name) for each in groups[name]]
     clock = worker.events.clock
     deadline_s = clock() + PAUSE_S
     for index, bin_id in enumerate(bins):
         if index and clock() > deadline_s:
             return MoveObstacles((), tuple(bins[index:]))
-        found = [obstacle for operator in commanded_on(worker) for obstacle in operator.obstacles([bin_id])]
+        found = [obstacle for operator in operators for obstacle in operator.obstacles([bin_id])]
         if found:
             return MoveObstacles(tuple(found), ())
     return MoveObstacles((), ())

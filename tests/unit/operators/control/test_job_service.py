@@ -110,14 +110,28 @@ def test_changes_that_are_asked_for_at_once_have_numbers_of_their_own():
 def test_a_command_for_a_bin_that_cannot_leave_is_refused_before_anything_moves():
     """Those that a worker had no time for are asked for again."""
     found = "bin 1 of operator 'count' cannot leave worker 0: it holds a lock"
+    tables = to_json((bins("few", 0, 0), bins("all", 0, 0, 0, 0, 1, 2)))
     first = [to_json(MoveObstacles((), (BinId(1), BinId(2)))), to_json(MoveObstacles((found,), ()))]
     other = {**IDLE, "AskObstacles": [to_json(MoveObstacles((), ()))]}
-    with scripted({**REACHED, "AskObstacles": first}, other) as job:
+    with scripted({**REACHED, "AskBins": [tables], "AskObstacles": first}, other, other) as job:
         with pytest.raises(BadRequest, match=f"{found}; no bin was moved, and the job goes on"):
-            JobService("it", job).move([0, 1, 2], 1)
-        asked = [(number, each["bins"]) for number, request, each in job.asked if request == "AskObstacles"]
-        assert asked == [(0, [0, 1, 2]), (1, [0, 1, 2]), (0, [1, 2])]
+            JobService("it", job).move([0, 1, 2, 4, 5], 1, ChangeOptions(group="all"))
+        asked = [(number, each) for number, request, each in job.asked if request == "AskObstacles"]
+        assert asked == [
+            (0, {"bins": [0, 1, 2], "group": "all"}),
+            (2, {"bins": [5], "group": "all"}),
+            (0, {"bins": [1, 2], "group": "all"}),
+        ]
         assert job.was_asked("StartAssign") == []
+
+
+def test_bins_that_stay_are_not_asked_about():
+    tables = to_json((bins("all", 0, 0, 1),))
+    with scripted({**REACHED, "AskBins": [tables], "StartAssign": [0]}, IDLE) as job:
+        service = JobService("it", job)
+        service.move([0, 1], 0)
+        service.map([0, 0, 1])
+        assert job.was_asked("StartAssign") == [0, 0]
 
 
 def test_a_scale_is_not_begun_if_a_leaver_has_a_bin_that_cannot_leave():
