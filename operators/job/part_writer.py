@@ -146,7 +146,8 @@ class _Writer:
         session = reports.session(self._capability)
         for part in finished:
             name = PartName(part.first, part.last, self._worker)
-            self._directory.show(self._files.pop(part), name)
+            self._directory.show(self._files[part], name)
+            del self._files[part]
             session.give((name.first, name.last, name.worker))
 
     def _hold(self) -> None:
