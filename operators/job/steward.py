@@ -55,8 +55,8 @@ class Steward:
 
     def start(self, goal: Goal, text: str, pace: Pace | None = None) -> int:
         """Take a goal, called `text`; its number. Raises `GoalRefused`."""
-        members = self._worker.members.workers
-        number = self.controller.start(goal, text, pace or Pace(), self._clock(), self._views(), members)
+        joined = {*self._worker.founders, *self._worker.membership.complete}
+        number = self.controller.start(goal, text, pace or Pace(), self._clock(), self._views(), joined)
         self._tick()
         return number
 

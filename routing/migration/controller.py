@@ -16,7 +16,7 @@ by a `Resize`, is emptied, and may stay after all.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from framework.membership.members import WorkerId
@@ -127,6 +127,9 @@ class MigrationController:
     _flight: _Flight | None = None
     _rest_until_s: float = float("-inf")
     _refusals: int = 0
+    _spread_for: int = -1
+    """The newest goal that concerns all bins: what was asked for before gives way to it."""
+    _closed: bool = False
     _sent_at: int = -1
     _moved_at: int = -1
 
@@ -185,24 +188,31 @@ class MigrationController:
     # Goals
 
     def start(
-        self, goal: Goal, text: str, pace: Pace, now_s: float, groups: Sequence[GroupView], members: Sequence[WorkerId]
+        self, goal: Goal, text: str, pace: Pace, now_s: float, groups: Sequence[GroupView], joined: Collection[WorkerId]
     ) -> int:
-        """Take a goal, called `text`; its number. Raises `GoalRefused`."""
+        """Take a goal, called `text`; its number. Raises `GoalRefused`. `joined` has all who have."""
+        if self._closed:
+            raise GoalRefused(JOB_ENDS)
         if all(group.decided >= self._sent_at for group in groups):
             self._observe(now_s, groups)
+        older = [number for number, one in self.book.active.items() if isinstance(one.goal, Resize)]
+        if not older:
+            self._resized.clear()  # who was emptied, and then not told to leave, stays
         match goal:
             case Assign():
                 self._assign(goal, groups)
             case Rebalance():
                 self._retarget("spread")
             case Resize():
-                older = [number for number, one in self.book.active.items() if isinstance(one.goal, Resize)]
                 self.book.end(older, "superseded", f"superseded by {text}", now_s)
-                self._expected, self._resized = set(goal.joining) - set(members), set(goal.leaving)
+                self._expected, self._resized = set(goal.joining) - set(joined), set(goal.leaving)
                 self._retarget("spread")
-        self.pace = pace
+        self._set_pace(pace)
         self.busy = True
-        return self.book.enter(goal, text, now_s)
+        number = self.book.enter(goal, text, now_s)
+        if not isinstance(goal, Assign):
+            self._spread_for = number
+        return number
 
     def cancel(self, now_s: float) -> list[GoalState]:
         """Send no more steps for any goal; one that is under way completes. The goals that this has ended."""
@@ -217,6 +227,8 @@ class MigrationController:
             number for number, one in self.book.active.items() if not isinstance(one.goal, Resize) or self._expected
         ]
         self.book.end(ended, "failed", JOB_ENDS, now_s)
+        self._closed = True
+        self._set_pace(replace(self.pace, gap_s=0.0))
         self._expected.clear()
         if ended:
             self._stay()
@@ -250,7 +262,7 @@ class MigrationController:
             self._change = ""
         if self._change and groups:
             if self._expected:
-                return []
+                return self._retire(groups)
             if self._must_weigh(groups):
                 self._weigh_at = epoch
                 return [Weigh(self.worker)]
@@ -340,6 +352,9 @@ class MigrationController:
     def _owning(workers: Collection[WorkerId], groups: Sequence[GroupView]) -> set[WorkerId]:
         return {worker for worker in workers if any(worker in group.owners for group in groups)}
 
+    def _set_pace(self, pace: Pace) -> None:
+        self.pace, self._rest_until_s = pace, float("-inf")
+
     def _retarget(self, change: Literal["rehome", "spread"]) -> None:
         if self._change != "spread":
             self._change = change
@@ -359,6 +374,7 @@ class MigrationController:
 
     def _stay(self) -> None:
         """Let the bins be where they are."""
+        self._rest_until_s = float("-inf")
         self._targets.clear()
         self._steps.clear()
         self._left.clear()
@@ -397,11 +413,20 @@ class MigrationController:
             staying = sorted(group.eligible - self._leaving)
             if staying:
                 before = self._targets.get(group.name, group.owners)
-                self._targets[group.name] = share_out(before, staying, costs(group.weights))
+                target = self._targets[group.name] = share_out(before, staying, costs(group.weights))
+                for bin_id, worker in self._assigned_since(group.name):
+                    if worker in staying:
+                        target[bin_id] = worker
             self._known[group.name] = group.owners
             self._plan(group)
         self._whole_bytes = sum(self._left.values(), Amount()).state_bytes
         self._change = ""
+
+    def _assigned_since(self, group: str) -> Iterator[tuple[BinId, WorkerId]]:
+        """What was asked for after the last goal that concerns all bins."""
+        for number, tracked in self.book.active.items():
+            if isinstance(tracked.goal, Assign) and tracked.goal.group == group and number > self._spread_for:
+                yield from tracked.goal.owners.items()
 
     def _plan(self, group: GroupView) -> None:
         target = self._targets.get(group.name)
@@ -414,7 +439,10 @@ class MigrationController:
             {bin_id: weight.records_per_s for bin_id, weight in group.weights.items()},
         )
         transfers = change.transfers()
-        self._left[group.name] = Amount(len(transfers), sum(transfer.state_bytes for transfer in transfers))
+        left = Amount(len(transfers), sum(transfer.state_bytes for transfer in transfers))
+        if self._flight is not None and self._flight.group == group.name and not self._flight.counted:
+            left += self._flight.amount
+        self._left[group.name] = left
         self._steps[group.name] = steps_of(change, self.pace, self.budget)
 
     # The ends of goals

@@ -180,6 +180,8 @@ class Commander:
         self.steps = 0
         self.resized: dict[int, tuple[WorkerId, ...]] = {}
         """The leavers of each `Resize`."""
+        self.ends_at_once = dice.random() < 0.3
+        """Whether the inputs end while something may be under way, be it a step that is due in an hour."""
         self._seen: object = None
         self._send = control.send
         control.send = self._check_and_send  # type: ignore[method-assign]
@@ -195,8 +197,7 @@ class Commander:
             self.records.advance_to(self.records.time + 1)
             yield
         self.records.close()
-        ends_at_once = self.dice.random() < 0.3
-        while not ends_at_once and self.steward.busy:
+        while not self.ends_at_once and self.steward.busy:
             self._follow()
             self.steward.advance_to(self.control.time)
             yield
@@ -227,7 +228,8 @@ class Commander:
             self.refused += 1
 
     def _pace(self) -> Pace:
-        return Pace(self.dice.choice(list(STRATEGIES)), self.dice.choice((0.0, 0.0, 0.005)))
+        gap_s = self.dice.choice((0.0, 0.0, 0.005, 3600.0 if self.ends_at_once else 0.0))
+        return Pace(self.dice.choice(list(STRATEGIES)), gap_s)
 
     def _assign(self) -> None:
         groups = groups_on(self.worker)
@@ -270,6 +272,7 @@ class Commander:
         for joiner in self.run_.killed:
             self.steward.not_coming(joiner)
         for goal in self.goals():
+            assert 0 <= goal.bins_moved <= goal.bins, goal
             if goal.status == "reached":
                 self.run_.may_leave |= set(self.resized.get(goal.number, ()))
 

@@ -443,6 +443,19 @@ def test_what_others_have_moved_stays_where_they_want_it():
     assert (ended(moving, number), len(operators.moves)) == (("reached", ""), 3)
 
 
+@pytest.mark.parametrize("goal", [Assign(ALL, dict.fromkeys(map(BinId, range(4)), ONE)), Rebalance()])
+def test_a_step_under_way_counts_once_if_others_move_bins_meanwhile(goal: Goal):
+    operators, moving = on([ZERO] * 8, lag=3), controller()
+    operators.eligible.add(ONE)
+    number = operators.start(moving, goal, pace=ONE_BIN_PER_STEP)
+    operators.run(moving, until=lambda: len(operators.moves) == 1)
+    operators.act(moving)
+    operators.move(7, ONE)
+    operators.run(moving)
+    assert (ended(moving, number), moving.busy) == (("reached", ""), False)
+    assert operators.tables[ALL][7] == ONE
+
+
 def test_bins_that_others_moved_while_nothing_was_wanted_can_be_moved_back():
     operators, moving = on([ZERO, ZERO, ONE]), controller()
     operators.start(moving, Assign(ALL, {BinId(0): ONE}), "there")
@@ -588,3 +601,74 @@ def test_when_all_operators_have_ended_nothing_is_left_to_do():
     operators.tables.clear()
     operators.run(moving)
     assert (ended(moving, number)[0], moving.busy) == ("failed", False)
+
+
+# One after the other
+
+
+def test_a_gap_ends_with_its_goal():
+    operators, moving = on([ZERO] * 8), controller()
+    operators.eligible.add(ONE)
+    operators.start(moving, Rebalance(), pace=Pace("fluid", gap_s=3600.0))
+    operators.run(moving, until=lambda: len(operators.moves) == 1)
+    for _ in range(5):
+        operators.act(moving)
+    moving.cancel(operators.now_s)
+    number = operators.start(moving, Rebalance())
+    operators.run(moving)
+    assert (ended(moving, number), moving.due_at_s) == (("reached", ""), None)
+
+
+def test_no_gap_is_kept_once_the_inputs_have_ended():
+    operators, moving = on([ZERO] * 4 + [ONE] * 4), controller()
+    number = operators.start(moving, Resize(leaving=(ONE,)), pace=Pace("fluid", gap_s=3600.0))
+    operators.run(moving, until=lambda: len(operators.moves) == 1)
+    for _ in range(5):
+        operators.act(moving)
+    moving.close(operators.now_s)
+    operators.run(moving)
+    assert (ended(moving, number), moving.busy) == (("reached", ""), False)
+
+
+def test_what_is_assigned_while_a_joiner_is_waited_for_holds():
+    operators, moving = on([ZERO] * 12), controller()
+    resized = operators.start(moving, Resize(joining=(ONE,)))
+    operators.run(moving)
+    kept = range(7)
+    assigned = operators.start(moving, Assign(ALL, dict.fromkeys(map(BinId, kept), ZERO)))
+    moving.joined(ONE)
+    operators.run(moving)
+    assert (ended(moving, resized), ended(moving, assigned)) == (("reached", ""), ("reached", ""))
+    assert operators.owned() == {ZERO: 7, ONE: 5}
+    assert {operators.tables[ALL][bin_id] for bin_id in kept} == {ZERO}
+
+
+def test_who_owns_nothing_retires_while_a_joiner_is_waited_for():
+    operators, moving = on([ZERO] * 12), controller()
+    operators.eligible.add(ONE)
+    operators.start(moving, Resize(joining=(TWO,)))
+    moving.wishes_to_leave(ONE)
+    operators.run(moving)
+    assert operators.sent == [[Retire(ONE)]]
+
+
+@pytest.mark.parametrize(
+    "goal", [Rebalance(), Assign(ALL, {BinId(0): ONE, BinId(1): ONE, BinId(2): ONE, BinId(3): ONE})]
+)
+def test_who_was_emptied_and_not_told_to_leave_may_own_bins_again(goal: Goal):
+    operators, moving = on([ZERO, ONE] * 4), controller()
+    operators.start(moving, Resize(leaving=(ONE,)))
+    operators.run(moving)
+    assert operators.owned() == {ZERO: 8}
+    number = operators.start(moving, goal)
+    operators.run(moving)
+    assert ended(moving, number) == ("reached", "")
+    assert operators.owned() == {ZERO: 4, ONE: 4}
+
+
+def test_once_the_inputs_have_ended_no_goal_is_taken():
+    operators, moving = on([ZERO, ONE] * 4), controller()
+    moving.close(operators.now_s)
+    with pytest.raises(GoalRefused, match="the job's inputs have ended, and its bins move no more"):
+        operators.start(moving, Resize(joining=(TWO,)))
+    assert not moving.busy
