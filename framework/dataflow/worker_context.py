@@ -40,6 +40,10 @@ class WorkerContext(Protocol):
     def has_joined(self, worker: WorkerId) -> bool:
         """Whether `worker` has joined since this one is here: for good, and every member's records go to it."""
 
+    @property
+    def draining(self) -> bool:
+        """Whether somebody who leaves is a member no more, and may still have records: what is broadcast misses it."""
+
     # What scopes are built with
 
     @property

@@ -138,6 +138,11 @@ class Membership:
         return self.member.turns.current is not None
 
     @property
+    def draining(self) -> bool:
+        """Whether somebody is a member no more, and may still have records."""
+        return self.member.draining
+
+    @property
     def engaged(self) -> bool:
         """Whether somebody else joins or leaves and cannot do so without this worker."""
         return self.member.engaged

@@ -222,6 +222,11 @@ class Member:
         return self.serving is not None or bool(self._changes) or self.leaving is not None
 
     @property
+    def draining(self) -> bool:
+        """Whether somebody is a member no more, and may still have records."""
+        return bool(self._draining)
+
+    @property
     def engaged(self) -> bool:
         """Whether somebody else joins or leaves and cannot do so without this worker."""
         return self.serving is not None or bool(self._settling or self._draining or self._parting)

@@ -80,6 +80,11 @@ class Worker:
         """Whether `worker` has joined since this one is here: for good, and every member's records go to it."""
         return worker in self.membership.complete
 
+    @property
+    def draining(self) -> bool:
+        """Whether somebody who leaves is a member no more, and may still have records: what is broadcast misses it."""
+        return self.membership.draining
+
     # Stepping
 
     def step(self) -> bool:

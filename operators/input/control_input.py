@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from framework.dataflow.scope import Scope
@@ -18,24 +19,33 @@ class ControlInput:
     """A handle for the control stream; give its stream, broadcast, to stateful operators.
 
     One worker sends the commands; the others advance or close theirs. Sets are numbered by themselves.
+
+    A worker that leaves hears nothing that is broadcast once it is a member no more, and may still have records, which
+    it routes by what it knows. So while one drains, sets that move bins are held back, and those that follow them; each
+    is sent at an epoch of its own, afterwards.
     """
 
     def __init__(self, name: str = "control") -> None:
         self._input = Input[Control](name)
         self._sequence = 0
+        self._held: deque[list[Control]] = deque()
         self._worker: WorkerContext | None = None
 
     def stream(self, scope: Scope) -> Stream[Control]:
         """The stream of the commands, in `scope`."""
         self._worker = scope.worker
+        scope.worker.on_finish(self.close)
         return self._input.stream(scope)
 
     def send(self, *instructions: Instruction) -> int:
         """Send instructions that take effect together, at the current epoch; return the set's number."""
         sequence = self._sequence
         self._sequence += 1
-        for instruction in instructions:
-            self._input.send(Control(sequence, len(instructions), instruction))
+        commands = [Control(sequence, len(instructions), instruction) for instruction in instructions]
+        if self._held or (self.holds and _move_bins(commands)):
+            self._held.append(commands)
+        else:
+            self._send(commands)
         return sequence
 
     def move(self, bin_id: int, worker: int) -> int:
@@ -64,6 +74,12 @@ class ControlInput:
         return self.send(Retire(WorkerId(worker)))
 
     @property
+    def holds(self) -> bool:
+        """Whether sets that move bins are held back now."""
+        assert self._worker is not None, "a control input that feeds no stream"
+        return bool(self._held) or self._worker.draining
+
+    @property
     def time(self) -> int:
         """The epoch that commands are sent at."""
         return self._input.time
@@ -75,12 +91,34 @@ class ControlInput:
 
     def advance_to(self, epoch: int) -> None:
         """Promise not to send before `epoch` again."""
+        if self._held and epoch > self.time:
+            self.send_held()
         self._input.advance_to(epoch)
+
+    def send_held(self) -> bool:
+        """Send the first set that is held back, if it may go by now; whether it did. Advance afterwards."""
+        if not self._held or self._worker is None or self._worker.draining:
+            return False
+        self._send(self._held.popleft())
+        return True
 
     def flush(self) -> None:
         """Hand over what was sent so far; otherwise it goes when the epoch ends."""
         self._input.flush()
 
     def close(self) -> None:
-        """Promise to send nothing more."""
+        """Promise to send nothing more. Of what is held back, no set that moves bins is sent: few epochs are left."""
+        for commands in self._held if not self.closed else ():
+            if not _move_bins(commands):
+                self._input.advance_to(self.time + 1)
+                self._send(commands)
+        self._held.clear()
         self._input.close()
+
+    def _send(self, commands: Sequence[Control]) -> None:
+        for command in commands:
+            self._input.send(command)
+
+
+def _move_bins(commands: Sequence[Control]) -> bool:
+    return any(isinstance(command.instruction, Map | Move) for command in commands)

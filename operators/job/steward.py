@@ -77,7 +77,11 @@ class Steward:
 
     def act(self) -> bool:
         """Send what is due at the current epoch; whether anything is. Let the control input advance afterwards."""
-        if not self.controller.busy or self._control.closed:
+        if self._control.closed:
+            return False
+        if self._control.holds:
+            return self._control.send_held()
+        if not self.controller.busy:
             return False
         due = self.controller.act(self._clock(), self._control.time, self._views())
         if due:
