@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from framework.errors import HailerError
+from framework.errors import HailerError, NoAnswer
 from framework.launch.control_protocol import Supervised
 from framework.membership.members import WorkerId
 from operators.admin.errors import JobUnreachable
@@ -120,19 +120,32 @@ class Scaling(Change):
                 if joiner.member:
                     self._joined.append(joiner.process)
                     self._say(f"process {joiner.process} has joined", _phases(joiner))
-                elif joiner.ended.is_set():
+                elif joiner.ended.is_set() and self._wait_no_more_for(joiner):
                     failures.append(f"process {joiner.process} did not join: {joiner.failure or 'it ended'}")
-                    for worker in joiner.workers if self._goal_number is not None else ():
-                        self._rpc.ask(self._rpc.commanding, NotComing(worker))
                 else:
                     continue
                 waiting.remove(joiner)
             return not waiting
 
-        self._wait(arrived)
+        try:
+            self._wait(arrived)
+        except JobUnreachable:
+            if self._failure is None:  # too long: bins move without them, and to them if they come after all
+                for joiner in waiting:
+                    self._wait_no_more_for(joiner)
+            raise
         if failures:
             self._wait(self._goal_ended)
             raise JobUnreachable("; ".join(failures))
+
+    def _wait_no_more_for(self, joiner: Supervised) -> bool:
+        """Have the goal wait no more for a process; whether that was heard."""
+        try:
+            for worker in joiner.workers if self._goal_number is not None else ():
+                self._rpc.ask(self._rpc.commanding, NotComing(worker))
+        except NoAnswer:
+            return False
+        return True
 
     def _see_leavers_off(self) -> None:
         with self._deciding:

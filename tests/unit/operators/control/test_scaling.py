@@ -11,6 +11,7 @@ from framework.errors import RequestFailed
 from framework.launch.control_protocol import Supervised
 from framework.membership.members import WorkerId
 from operators.admin.json_codec import to_json
+from operators.control import change
 from operators.control.scaling import ProcessChange, Scaling, change_to
 from operators.control.worker_messages import Unmoved
 from operators.control.worker_rpc import WorkerRpc
@@ -145,6 +146,19 @@ def test_a_joiner_that_fails_is_not_waited_for_and_keeps_no_other_out():
     assert (state.failure, state.joined) == ("process 1 did not join: it was killed", (2,))
     assert [arguments for _, request, arguments in job.asked if request == "NotComing"] == [{"worker": 1}]
     assert state.bins_moved == 5, "the others have their share"
+
+
+def test_a_joiner_that_takes_too_long_holds_no_bins_up(monkeypatch: pytest.MonkeyPatch):
+    """It may still join, and has its share then."""
+    monkeypatch.setattr(change, "PATIENCE_S", 0.05)
+    first = {**RESCALABLE, "AskGoal": [share(0), share(0, goal("under way", 0, 5, "worker 2 is to join"))]}
+    with scripted(first) as job:
+        job.spawned = lambda process: joins(process) if process.process == 1 else None
+        state = carried_out(job, ProcessChange(joins=2)).state()
+    assert (state.failure or "").startswith(
+        "nothing has moved for 0.05 s: process 2 is starting; what has begun goes on"
+    )
+    assert [arguments for _, request, arguments in job.asked if request == "NotComing"] == [{"worker": 2}]
 
 
 def test_a_leaver_that_fails_is_told():
