@@ -232,7 +232,7 @@ class MigrationController:
         self._expected.clear()
         if ended:
             self._stay()
-            if self._new or self._leaving:
+            if self._new or self._leaving or self.book.active:
                 self._retarget("spread")
 
     # Commands

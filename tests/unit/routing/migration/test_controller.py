@@ -580,6 +580,16 @@ def test_when_the_inputs_end_a_resize_whose_workers_are_there_goes_on():
     assert (ended(moving, number), operators.owned(), moving.busy) == (("reached", ""), {ZERO: 8}, False)
 
 
+def test_when_the_inputs_end_a_resize_is_carried_out_whatever_else_ends():
+    operators, moving = on([ZERO] * 7 + [ONE]), controller()
+    assigned = operators.start(moving, Assign(ALL, {BinId(0): ONE}))
+    resized = operators.start(moving, Resize())
+    moving.close(operators.now_s)
+    operators.run(moving)
+    assert ended(moving, assigned)[0] == "failed"
+    assert (ended(moving, resized), operators.owned()) == (("reached", ""), {ZERO: 4, ONE: 4})
+
+
 def test_operators_that_end_keep_nothing_waiting():
     operators, moving = Operators({"few": [ZERO] * 4, "many": [ZERO] * 8}, {ZERO, ONE}, lag=2), controller()
     number = operators.start(moving, Assign("few", {BinId(0): ONE, BinId(1): ONE}), "map", ONE_BIN_PER_STEP)
