@@ -303,11 +303,10 @@ class MigrationController:
         for group in groups:
             if self._flight is not None and self._flight.group == group.name:
                 self._observe_flight(self._flight, group, now_s, min(each.complete for each in groups))
-            known = self._known.get(group.name)
-            if known is not None and group.owners is not known:
-                if list(group.owners) != list(known):
-                    self._adopt(group, known)
-                self._known[group.name] = group.owners
+            known = self._known.get(group.name, group.owners)
+            if group.owners is not known and list(group.owners) != list(known):
+                self._adopt(group, known)
+            self._known[group.name] = group.owners
 
     def _observe_flight(self, flight: _Flight, group: GroupView, now_s: float, complete: int) -> None:
         if any(group.owners[transfer.bin_id] == transfer.source for transfer in flight.step.transfers):
@@ -334,12 +333,15 @@ class MigrationController:
             self._left[flight.group] -= flight.amount
 
     def _adopt(self, group: GroupView, known: Sequence[WorkerId]) -> None:
-        """Somebody else has moved bins: leave them there."""
+        """Somebody else has moved bins: leave them there, unless they went to who leaves."""
+        moved = [index for index, (was, now) in enumerate(zip(known, group.owners, strict=True)) if was != now]
+        if any(group.owners[index] in self._leaving for index in moved):
+            self._retarget("rehome")
         target = self._targets.get(group.name)
         if target is not None:
-            for index, (was, now) in enumerate(zip(known, group.owners, strict=True)):
-                if was != now and now not in self._leaving:
-                    target[index] = now
+            for index in moved:
+                if group.owners[index] not in self._leaving:
+                    target[index] = group.owners[index]
             self._plan(group)
 
     # The target

@@ -317,8 +317,10 @@ class Commander:
         for name, operators in groups_on(self.worker).items():
             weighed = operators[0].weighed()
             assert weighed is not None
-            leaving = set(self.resized[max(self.resized)] if self.resized else ()) | self.run_.wishing
-            owners, eligible = operators[0].table.owners_at(2**62), operators[0].eligible() - leaving
+            owners = operators[0].table.owners_at(2**62)
+            gone = self.run_.wishing - {*owners}  # who wishes to leave when the inputs have ended stays
+            leaving = {*(self.resized[max(self.resized)] if self.resized else ()), *gone}
+            eligible = operators[0].eligible() - leaving
             assert spread(owners, eligible, costs(weighed.weights)) == owners, (name, owners, eligible)
 
 

@@ -456,6 +456,17 @@ def test_a_step_under_way_counts_once_if_others_move_bins_meanwhile(goal: Goal):
     assert operators.tables[ALL][7] == ONE
 
 
+def test_what_others_move_to_who_wants_to_leave_moves_on():
+    """Its Retire is refused meanwhile."""
+    operators, moving = on([ZERO, ZERO, ONE]), controller()
+    operators.refuses = lambda instruction: isinstance(instruction, Retire) and ONE in operators.tables[ALL]
+    moving.wishes_to_leave(ONE)
+    operators.run(moving, until=lambda: ONE not in operators.tables[ALL])
+    operators.move(0, ONE)
+    operators.run(moving)
+    assert (operators.owned(), operators.eligible, moving.busy) == ({ZERO: 3}, {ZERO}, False)
+
+
 def test_bins_that_others_moved_while_nothing_was_wanted_can_be_moved_back():
     operators, moving = on([ZERO, ZERO, ONE]), controller()
     operators.start(moving, Assign(ALL, {BinId(0): ONE}), "there")
