@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from framework.dataflow.scope import Scope
-from framework.errors import ConfigError, JobStopped, PeersUnreachable, ProcessesFailed
+from framework.errors import ConfigError, JobStopped, PeerRefused, PeersUnreachable, ProcessesFailed
 from framework.launch.config import Config, parse, usage, with_spawned
 from framework.launch.control_protocol import ControlPlane
 from framework.launch.launcher import Launcher
@@ -224,6 +224,7 @@ def _run_workers(
     stop.watch(workers)
     results: dict[WorkerId, R] = {}
     errors: list[BaseException] = []
+    kept_out: list[BaseException] = []
 
     def run(worker: Worker, endpoint: Endpoint) -> None:
         try:
@@ -235,6 +236,14 @@ def _run_workers(
             worker.finish()
             results[worker.id] = result
         except BaseException as error:  # whatever ends a worker ends the job on all of them
+            if len(workers) > 1 and worker.membership.joining and isinstance(error, PeerRefused | PeersUnreachable):
+                # Others of its process may have joined: were it to fail, so would the job.
+                kept_out.append(error)
+                worker.log(f"{error}; the other workers of its process leave")
+                worker.shut_down()
+                for other in workers:
+                    other.ask_to_leave()
+                return
             errors.append(error)
             worker.abort(render(error, worker.id))
             endpoint.drain(ABORT_DRAIN_S)
@@ -243,9 +252,9 @@ def _run_workers(
         run(workers[0], mesh.endpoints[workers[0].id])
     else:
         _run_threads([partial(run, worker, mesh.endpoints[worker.id]) for worker in workers], stop)
-    if errors:
-        raise worst(errors)
-    return [results[worker.id] for worker in workers]
+    if errors or not results:
+        raise worst(errors or kept_out)
+    return [results[worker.id] for worker in workers if worker.id in results]
 
 
 def _join(worker: Worker, server: WorkerId, address: Address) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import free_ports
+from tests.processes import Program, end, free_ports, started, wait_for_line
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).parent / "counting.py"
@@ -282,6 +282,40 @@ def test_processes_of_several_threads_join_and_leave(crew: Crew):
     crew.leave(1, 2)
     crew.goes_on()
     crew.finish()
+
+
+CLOSING = """
+from pathlib import Path
+from hailer import Input, Worker, execute_from_args
+
+def main(worker: Worker) -> None:
+    numbers = Input[int]()
+    with worker.dataflow() as scope:
+        numbers.stream(scope)
+    if worker.bootstrap():
+        worker.stay()
+        return
+    worker.membership.on_joined.append(lambda _: worker.membership.close())
+    print("it runs", flush=True)
+    while not Path("ended").exists():
+        worker.step_or_park(0.01)
+
+execute_from_args(main)
+"""
+
+
+def test_a_process_of_which_one_worker_joins_and_the_other_may_not_does_not_end_the_job(tmp_path: Path):
+    """The job is about to end as soon as the first has joined."""
+    program, shape = Program.write(tmp_path, CLOSING), ("-n1", "-w2", "--base-port", str(free_ports(2)))
+    with started((sys.executable, program.path, *shape, "-p0"), tmp_path, tmp_path) as job:
+        wait_for_line(job, "it runs")
+        with started((sys.executable, program.path, *shape, "-p1", "--join", "0"), tmp_path, tmp_path) as joiner:
+            assert joiner.stderr is not None
+            said = next(line for line in joiner.stderr if "the other workers of its process leave" in line)
+            (tmp_path / "ended").touch()
+            assert end(joiner).code == 0
+        assert end(job).code == 0
+    assert re.fullmatch(r"hailer: worker 0 did not let worker \d join: the job is about to end; the other .*\n", said)
 
 
 def test_the_lowest_worker_leaves_where_another_commands(crew: Crew):
