@@ -14,7 +14,7 @@ from operators.admin.errors import JobUnreachable
 from operators.control.job_messages import ChangeState
 from operators.control.worker_messages import AskGoal, GoalShare
 from operators.control.worker_rpc import WorkerRpc
-from routing.migration.goals import GoalState
+from routing.migration.goals import GoalState, Pace
 
 PATIENCE_S = 30.0
 """How long nothing may move before it is given up."""
@@ -25,13 +25,15 @@ POLL_S = 0.02
 class Change:
     """One goal of a job, and what has become of it. It goes on in the workers if nobody watches."""
 
-    def __init__(self, rpc: WorkerRpc, text: str) -> None:
+    def __init__(self, rpc: WorkerRpc, text: str, pace: Pace) -> None:
         self.text = text
+        self._pace = pace
         self.finished = threading.Event()
         self._rpc = rpc
         self._goal_number: int | None = None
         self._goal: GoalState | None = None
         self._failure: str | None = None
+        self._superseded = False
         self._began_s = time.monotonic()
         self._duration_s: float | None = None
         self._deciding = threading.Lock()
@@ -50,6 +52,7 @@ class Change:
         """Something else is wanted: watch no more, unless it is over."""
         with self._deciding:
             if self._duration_s is None:
+                self._superseded = True
                 self._failure = self._failure or f"superseded by {by}"
 
     @property
@@ -105,6 +108,7 @@ class Change:
             raise JobUnreachable(goal.reason)
 
     def _wait(self, until: Callable[[], bool]) -> None:
+        patience_s = PATIENCE_S + self._pace.gap_s
         mark, moved_s = self._mark(), time.monotonic()
         while self._failure is None:
             self._refresh()
@@ -114,10 +118,10 @@ class Change:
                 raise JobUnreachable(f"the job has ended meanwhile; it waited: {self._waits_for()}")
             if self._mark() != mark:
                 mark, moved_s = self._mark(), time.monotonic()
-            elif time.monotonic() - moved_s > PATIENCE_S:
+            elif time.monotonic() - moved_s > patience_s:
                 why = "; ".join([self._waits_for(), *self._silent.values()])
                 raise JobUnreachable(
-                    f"nothing has moved for {PATIENCE_S:g} s: {why}; what has begun goes on: see `hailer status`"
+                    f"nothing has moved for {patience_s:g} s: {why}; what has begun goes on: see `hailer status`"
                 )
             time.sleep(POLL_S)
         self._check_wanted()

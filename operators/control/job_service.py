@@ -53,6 +53,7 @@ from operators.control.worker_messages import (
     AskStatus,
     BlockerState,
     CancelGoals,
+    CheckMayLeave,
     CheckRescalable,
     EndInputs,
     Fed,
@@ -254,10 +255,14 @@ class JobService:
 
     def leave(self, worker: int, options: ChangeOptions = USUAL) -> Answer:
         """Let a worker leave, with all others of its process."""
-        process = self._rpc.workers[self._rpc.check(worker)]
+        process = self._rpc.workers[self._rpc.check(worker)].process
         with self._changing:
-            change = ProcessChange(leaves=(process.process,))
-            return self._change(f"leave of worker {worker}", lambda: change, options)
+
+            def wanted() -> ProcessChange:
+                leaving = {process, *(self._scaling.still_to_leave if self._scaling is not None else ())}
+                return ProcessChange(leaves=tuple(sorted(leaving, reverse=True)))
+
+            return self._change(f"leave of worker {worker}", wanted, options)
 
     def finish(self) -> None:
         """End the inputs that others feed."""
@@ -281,6 +286,8 @@ class JobService:
         change = wanted()
         unmoved = self._rpc.ask(self._rpc.commanding, CheckRescalable()).operators if change.joins else ()
         if options.dry_run:
+            for worker in sorted(self._leaving(change)):
+                self._rpc.ask(worker, CheckMayLeave())
             plans = spread_plans(self._bins(), options.pace, self._rpc.coming(change.joins), self._leaving(change))
             return Answer(None, change.joins, change.leaves, unmoved, plans)
         if not (change.joins or change.leaves) and (self._scaling is None or self._scaling.settled):
@@ -309,7 +316,7 @@ class JobService:
         return self._move(text, StartAssign(text, options.group, owners, complete, options.pace))
 
     def _move(self, text: str, request: StartAssign | StartRebalance) -> Answer:
-        change = Change(self._rpc, text)
+        change = Change(self._rpc, text, request.pace)
         change.begin(self._rpc.ask(self._rpc.commanding, request))
         self._moving = change
         return Answer(self._enter(change))

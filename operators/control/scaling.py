@@ -57,8 +57,7 @@ class Scaling(Change):
 
         `check_movable`, which may take a while, raises if a bin cannot leave its worker.
         """
-        super().__init__(rpc, text)
-        self._pace = pace
+        super().__init__(rpc, text, pace)
         self._check_movable = check_movable
         self.change = change
         self._leavers = [process for number in change.leaves for process in rpc.processes if process.process == number]
@@ -78,6 +77,14 @@ class Scaling(Change):
         """The processes that go, whatever else is wanted."""
         with self._deciding:
             return frozenset(self._going)
+
+    @property
+    def still_to_leave(self) -> frozenset[int]:
+        """The processes that are to leave and have not been told, unless it is over."""
+        with self._deciding:
+            if self.finished.is_set() and not self._superseded:
+                return frozenset()
+            return frozenset(each.process for each in self._leavers if not each.ended.is_set()) - self._going
 
     def start(self) -> None:
         """Begin."""
@@ -121,7 +128,8 @@ class Scaling(Change):
                     self._joined.append(joiner.process)
                     self._say(f"process {joiner.process} has joined", _phases(joiner))
                 elif joiner.ended.is_set() and self._wait_no_more_for(joiner):
-                    failures.append(f"process {joiner.process} did not join: {joiner.failure or 'it ended'}")
+                    if joiner not in self._leavers:
+                        failures.append(f"process {joiner.process} did not join: {joiner.failure or 'it ended'}")
                 else:
                     continue
                 waiting.remove(joiner)
@@ -148,18 +156,19 @@ class Scaling(Change):
         return True
 
     def _see_leavers_off(self) -> None:
+        leavers = [leaver for leaver in self._leavers if not leaver.ended.is_set()]  # some never came to join
         with self._deciding:
             self._check_wanted()
-            self._going.update(leaver.process for leaver in self._leavers)
-        for index, leaver in enumerate(self._leavers):
+            self._going.update(leaver.process for leaver in leavers)
+        for index, leaver in enumerate(leavers):
             try:
                 for worker in leaver.workers:
                     self._rpc.ask(worker, Leave())
             except HailerError:
-                self._going.difference_update(untold.process for untold in self._leavers[index:])
+                self._going.difference_update(untold.process for untold in leavers[index:])
                 raise
             self._say(f"process {leaver.process} is asked to leave, with {_names(leaver)}")
-        for leaver in self._leavers:
+        for leaver in leavers:
             self._wait(leaver.ended.is_set)
             if leaver.failure is not None:
                 raise JobUnreachable(f"process {leaver.process} failed while it left: {leaver.failure}")

@@ -80,6 +80,11 @@ class ControlInput:
         return bool(self._held) or self._worker.draining
 
     @property
+    def owes(self) -> bool:
+        """Whether a set that was held back is sent when the epoch ends."""
+        return bool(self._held) and self._worker is not None and not self._worker.draining
+
+    @property
     def time(self) -> int:
         """The epoch that commands are sent at."""
         return self._input.time
@@ -91,16 +96,9 @@ class ControlInput:
 
     def advance_to(self, epoch: int) -> None:
         """Promise not to send before `epoch` again."""
-        if self._held and epoch > self.time:
-            self.send_held()
+        if epoch > self.time and self.owes:
+            self._send(self._held.popleft())
         self._input.advance_to(epoch)
-
-    def send_held(self) -> bool:
-        """Send the first set that is held back, if it may go by now; whether it did. Advance afterwards."""
-        if not self._held or self._worker is None or self._worker.draining:
-            return False
-        self._send(self._held.popleft())
-        return True
 
     def flush(self) -> None:
         """Hand over what was sent so far; otherwise it goes when the epoch ends."""

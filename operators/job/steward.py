@@ -33,7 +33,9 @@ class Steward:
         """Decides what is sent."""
         self._seen: set[WorkerId] = set(worker.members.workers)
         self._watched: set[str] = set()
+        self._ticking = False
         self._tick_at_s: float | None = None
+        """When time will have passed that the controller waits for."""
         membership = worker.membership
         for joined in membership.complete:
             self.controller.joined(joined)
@@ -76,11 +78,11 @@ class Steward:
     # Commands
 
     def act(self) -> bool:
-        """Send what is due at the current epoch; whether anything is. Let the control input advance afterwards."""
+        """Send what is due at the current epoch; whether anything is, or was held back. Advance afterwards."""
         if self._control.closed:
             return False
         if self._control.holds:
-            return self._control.send_held()
+            return self._control.owes
         if not self.controller.busy:
             return False
         due = self.controller.act(self._clock(), self._control.time, self._views())
@@ -111,22 +113,32 @@ class Steward:
 
     # What happens
 
-    def _tick(self, at_s: float = 0.0) -> None:
-        """Look again at `at_s`, or between this step and the next."""
+    def _tick(self) -> None:
+        """Look again between this step and the next."""
+        if not self._ticking:
+            self._ticking = True
+            self._worker.after(0.0, self._act_ahead)
+
+    def _tick_later(self, at_s: float) -> None:
+        """Look again at `at_s`, or before."""
         if self._tick_at_s is None or at_s < self._tick_at_s:
             self._tick_at_s = at_s
-            self._worker.after(max(0.0, at_s - self._clock()), self._act_ahead)
+            self._worker.after(at_s - self._clock(), self._time_has_passed)
+
+    def _time_has_passed(self) -> None:
+        self._tick_at_s = None
+        self._act_ahead()
 
     def _act_ahead(self) -> None:
         """Send what is due without waiting for the inputs: an operator has made progress, or time has passed."""
-        self._tick_at_s = None
+        self._ticking = False
         if not self.controller.busy or self._control.closed:
             return
         if self.act():
             self._control.advance_to(self._control.time + 1)
         due_at_s = self.controller.due_at_s
         if due_at_s is not None and due_at_s > self._clock():
-            self._tick(due_at_s)
+            self._tick_later(due_at_s)
 
     def _joined(self, worker: WorkerId) -> None:
         self.controller.joined(worker)

@@ -10,12 +10,13 @@ from operators.control.change import Change
 from operators.control.errors import ChangeFailed
 from operators.control.job_messages import ChangeState, Outcome
 from operators.control.worker_rpc import WorkerRpc
+from routing.migration.goals import Pace
 from tests.unit.operators.control.scripted import WAIT_S, Refusal, Scripted, goal, scripted, share
 
 
 def watched(job: Scripted, text: str = "move of 3 bins to worker 1") -> Change:
     """Watch goal 0 to its end."""
-    watching = Change(WorkerRpc(job), text)
+    watching = Change(WorkerRpc(job), text, Pace())
     watching.begin(0)
     assert watching.finished.wait(WAIT_S)
     return watching
@@ -45,7 +46,7 @@ def test_a_goal_is_watched_until_it_is_reached():
 
 def test_without_bins_there_is_nothing_to_watch():
     with scripted({"AskGoal": [share(0)]}) as job:
-        watching = Change(WorkerRpc(job), "rebalance")
+        watching = Change(WorkerRpc(job), "rebalance", Pace())
         watching.begin(None)
         assert watching.finished.wait(WAIT_S)
         assert (watching.state().failure, watching.state().bins) == (None, 0)
@@ -77,7 +78,7 @@ def test_what_an_operator_had_received_counts_after_its_end():
 
 def test_the_end_of_the_job_is_told_with_what_was_waited_for():
     with scripted({"AskGoal": [share(0), share(0, goal("under way", 0, 3, "3 bins are to move"))]}) as job:
-        watching = Change(WorkerRpc(job), "rebalance")
+        watching = Change(WorkerRpc(job), "rebalance", Pace())
         job.running[0].ended.set()
         watching.begin(0)
         assert watching.finished.wait(WAIT_S)
@@ -92,9 +93,19 @@ def test_when_nothing_moves_it_is_given_up_with_what_was_waited_for(monkeypatch:
     assert failure == ("nothing has moved for 0.05 s: 2 bins are to move; what has begun goes on: see `hailer status`")
 
 
+def test_a_gap_between_steps_is_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(change, "PATIENCE_S", 0.05)
+    first = {"AskGoal": [share(0), *[share(0, goal("under way", 1, 3))] * 8, share(0, goal("reached", 3, 3))]}
+    with scripted(first) as job:
+        watching = Change(WorkerRpc(job), "map", Pace(gap_s=WAIT_S))
+        watching.begin(0)
+        assert watching.finished.wait(WAIT_S)
+    assert (watching.state().failure, watching.state().bins_moved) == (None, 3)
+
+
 def test_whoever_wants_something_else_ends_the_watching():
     with scripted({"AskGoal": [share(0), share(0, goal("under way", 1, 3))]}) as job:
-        watching = Change(WorkerRpc(job), "scale to 4")
+        watching = Change(WorkerRpc(job), "scale to 4", Pace())
         watching.begin(0)
         watching.supersede("scale to 3")
         assert watching.finished.wait(WAIT_S)
@@ -113,7 +124,7 @@ def test_a_job_whose_first_worker_does_not_answer_is_not_changed():
         rpc = WorkerRpc(job)
         job.running[0].rpc.close()
         with pytest.raises(JobUnreachable, match="worker 0"):
-            Change(rpc, "rebalance")
+            Change(rpc, "rebalance", Pace())
 
 
 def test_what_a_worker_refuses_is_the_failure():

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from framework.errors import RequestFailed
 from framework.membership.members import WorkerId
 from operators.admin.errors import BadRequest
 from operators.admin.json_codec import to_json
@@ -17,7 +18,17 @@ from operators.control.worker_messages import MovableBins, MoveObstacles, Unmove
 from routing.bins import BinId
 from routing.load import BinWeight
 from routing.migration.goals import Pace
-from tests.unit.operators.control.scripted import IDLE, RESCALABLE, WAIT_S, Scripted, goal, joins, scripted, share
+from tests.unit.operators.control.scripted import (
+    IDLE,
+    RESCALABLE,
+    WAIT_S,
+    Refusal,
+    Scripted,
+    goal,
+    joins,
+    scripted,
+    share,
+)
 
 NO_BINS: dict[str, list[Any]] = {"AskBins": [[]]}
 UNDER_WAY = {**RESCALABLE, **NO_BINS, "AskGoal": [share(0), share(0, goal("under way", 0, 5))]}
@@ -81,6 +92,25 @@ def test_those_that_were_told_to_leave_count_no_more_whoever_asks():
         until(lambda: job.was_asked("Leave") == [2])
         answers = [service.scale(3), service.scale(3), service.scale(3, DRY)]
         assert [(answer.joins, answer.leaves) for answer in answers] == [(1, ()), (0, ()), (0, ())]
+
+
+def test_a_second_leave_takes_over_the_first():
+    idle = {**IDLE, **NO_BINS}
+    with scripted(UNDER_WAY, idle, idle) as job:
+        service = JobService("it", job)
+        first = service.leave(1)
+        until(lambda: job.was_asked("StartResize"))
+        second = service.leave(2)
+        assert (first.leaves, second.leaves) == ((1,), (2, 1))
+        assert ended(service, first.number) == (False, "superseded by leave of worker 2")
+        until(lambda: len(job.was_asked("StartResize")) == 2)
+        assert [each["leaving"] for _, request, each in job.asked if request == "StartResize"] == [[1], [2, 1]]
+
+
+def test_a_dry_run_says_who_cannot_leave():
+    first = {**REACHED, "CheckMayLeave": [Refusal("worker 0 cannot leave")]}
+    with scripted(first, IDLE) as job, pytest.raises(RequestFailed, match="worker 0 cannot leave"):
+        JobService("it", job).leave(0, DRY)
 
 
 def test_as_many_as_there_are_is_nothing_to_do_once_all_is_settled():

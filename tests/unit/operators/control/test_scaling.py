@@ -148,6 +148,18 @@ def test_a_joiner_that_fails_is_not_waited_for_and_keeps_no_other_out():
     assert state.bins_moved == 5, "the others have their share"
 
 
+def test_a_joiner_that_was_to_leave_again_may_fail():
+    with scripted(WITHOUT_BINS) as job:
+        starts, dies = job.spawn(), job.spawn()
+        leaves_when_told(job, starts)
+        scaling = scaling_of(job, ProcessChange(leaves=(2, 1)))
+        joins(starts)
+        ends(dies)
+        scaling.start()
+        assert scaling.finished.wait(WAIT_S)
+    assert (scaling.state().failure, scaling.state().left) == (None, (1,))
+
+
 def test_a_joiner_that_takes_too_long_holds_no_bins_up(monkeypatch: pytest.MonkeyPatch):
     """It may still join, and has its share then."""
     monkeypatch.setattr(change, "PATIENCE_S", 0.05)
@@ -156,7 +168,7 @@ def test_a_joiner_that_takes_too_long_holds_no_bins_up(monkeypatch: pytest.Monke
         job.spawned = lambda process: joins(process) if process.process == 1 else None
         state = carried_out(job, ProcessChange(joins=2)).state()
     assert (state.failure or "").startswith(
-        "nothing has moved for 0.05 s: process 2 is starting; what has begun goes on"
+        "nothing has moved for 0.55 s: process 2 is starting; what has begun goes on"
     )
     assert [arguments for _, request, arguments in job.asked if request == "NotComing"] == [{"worker": 2}]
 

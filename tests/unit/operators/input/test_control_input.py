@@ -58,13 +58,13 @@ def test_commands_wait_while_a_leaver_has_records_that_they_concern(seed: int, c
         while not worker.draining:
             yield
         records.send(("tea", 1))
-        assert (control.move(0, 1), control.holds, control.send_held()) == (1, True, False)
+        assert (control.move(0, 1), control.holds, control.owes) == (1, True, False)
         control.advance_to(6)
         records.close()
         while worker.draining and not closes:
             yield
         if not closes:
-            assert (control.move(0, 0), control.holds) == (2, True), "one after the other"
+            assert (control.move(0, 0), control.owes) == (2, True), "one after the other"
             for epoch in (7, 8):
                 control.advance_to(epoch)
             assert not control.holds
