@@ -100,6 +100,26 @@ def test_bins_of_a_group_move_step_by_step_and_no_others():
     }
 
 
+def test_a_gap_is_timed_once(monkeypatch: pytest.MonkeyPatch):
+    timers: list[float] = []
+
+    def act(flow: Flow, steward: Steward, epoch: int) -> bool:
+        if epoch == 60:
+            after = flow.worker.after
+
+            def counted(delay_s: float, callback: Callable[[], None]) -> None:
+                timers.extend([delay_s] if delay_s > 1.0 else [])
+                after(delay_s, callback)
+
+            monkeypatch.setattr(flow.worker, "after", counted)
+            steward.start(Assign("few", dict.fromkeys(map(BinId, range(8)), ONE)), "map", Pace("fluid", 3600.0))
+        return epoch > 600
+
+    [goal], _ = carried_out(act)
+    assert (goal.status, goal.bins_moved) == ("failed", 1)
+    assert len(timers) == 1
+
+
 def test_operators_are_shown_by_their_groups():
     def act(flow: Flow, steward: Steward, epoch: int) -> bool:
         groups = {name: [one.name for one in operators] for name, operators in groups_on(flow.worker).items()}
