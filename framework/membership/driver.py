@@ -31,7 +31,7 @@ from framework.membership.join_phases import JoinPhases
 from framework.membership.joiner import Joiner
 from framework.membership.leaver import LeaveStep
 from framework.membership.members import Address, Members, WorkerId
-from framework.membership.messages import JoinState, Missing, ScopeState
+from framework.membership.messages import Join, JoinState, Missing, ScopeState
 from framework.membership.obstacles import Obstacles
 from framework.membership.protocol import Member
 from framework.progress.order import EPOCH_MAX
@@ -67,6 +67,8 @@ class Membership:
         """Called with a worker that wants to leave and has bins, say, that must go first."""
         self._stepper = stepper
         self._dataflows = stepper.dataflows
+        self._asked_early: dict[WorkerId, Join] = {}
+        """Joiners that ask this worker, which has not joined itself."""
         self.dataflow_state = dataflow_state
         participation = tuple((founder, 0, EPOCH_MAX) for founder in members.workers)
         self.member = Member(stepper.id, members, members.workers, addresses, participation, (), dataflow_state)
@@ -216,6 +218,11 @@ class Membership:
 
     def _receive_joining(self, joiner: Joiner, sender: WorkerId, message: Message) -> bool:
         match message:
+            case Join():
+                self._asked_early[sender] = message
+                return True
+            case Lost() | Abort() if self._asked_early.pop(sender, None) is not None:
+                return True
             case Lost(detail) | Abort(detail):
                 raise PeerLost(f"worker {self.worker} could not join: it lost worker {sender}: {detail}")
             case ScopeState() | JoinState() | Missing():
@@ -236,6 +243,9 @@ class Membership:
         )
         members = self.member.members
         self._carry_out([SetAudience(self.member.audience), SetMembers(members), NotifyJoined(self.worker)])
+        for sender, message in self._asked_early.items():
+            self.receive(sender, message)
+        self._asked_early.clear()
 
     # Effects
 

@@ -206,6 +206,8 @@ class Member:
             participation = tuple((worker, first, end) for worker, (first, end) in self._participation.items())
             built = self._state.dataflows_built()
             self._do(self.serving.lent_is_told((*participation, (self.serving.joiner, built, EPOCH_MAX))))
+        if self.serving is not None and self.serving.complete:  # what came in with the last answer does not say it died
+            self._let_in(self.serving.joiner)
         if settled:
             changes, self._changes = self._changes, []
             for change in changes:
@@ -319,10 +321,11 @@ class Member:
         if self.serving is None or self.serving.joiner != joiner:
             return
         self._do(self.serving.enlisted(worker))
-        if self.serving.complete:
-            self.serving = None
-            self._log(f"worker {joiner} has joined")
-            self._settle(Joined(joiner))
+
+    def _let_in(self, joiner: WorkerId) -> None:
+        self.serving = None
+        self._log(f"worker {joiner} has joined")
+        self._settle(Joined(joiner))
 
     def _joined(self, joiner: WorkerId, server: WorkerId) -> None:
         if joiner in self._lost_guests:

@@ -103,7 +103,8 @@ def test_a_join_from_its_turn_to_its_end():
     assert core.end_step(settled=False) == [], "something is uncounted"
     assert core.end_step(settled=True) == [SetMembers(Members(1, (ZERO, ONE, JOINER))), HoldRecords(JOINER)]
     assert core.receive(ONE, Enlisted(JOINER)) == [Send(JOINER, Enlist(JOINER))]
-    assert core.receive(JOINER, Enlisted(JOINER)) == [
+    assert core.receive(JOINER, Enlisted(JOINER)) == []
+    assert core.end_step(settled=False) == [
         Log("worker 7 has joined"),
         SendHeld(),
         NotifyJoined(JOINER),
@@ -152,13 +153,24 @@ def test_a_joiner_that_dies_when_all_have_enlisted_it_is_forgotten_as_well():
     ]
 
 
+def test_a_joiner_whose_death_comes_in_with_its_answer_is_forgotten_as_well():
+    core = member(ZERO, workers=2)
+    core.receive(JOINER, Join(HOME))
+    after(core, JOINER, Linked())
+    after(core, JOINER, Ready())
+    core.receive(ONE, Enlisted(JOINER))
+    effects = after(core, JOINER, Enlisted(JOINER), Lost("reset"))
+    assert Send(ONE, Forget(JOINER)) in effects
+    assert Send(ONE, Joined(JOINER)) not in effects
+
+
 def test_who_has_joined_is_not_given_up():
     core = member(ZERO, workers=2)
     core.receive(JOINER, Join(HOME))
     after(core, JOINER, Linked())
     after(core, JOINER, Ready())
     core.receive(ONE, Enlisted(JOINER))
-    core.receive(JOINER, Enlisted(JOINER))
+    after(core, JOINER, Enlisted(JOINER))
     assert core.give_up(JOINER, "it took too long") == []
     assert core.receive(JOINER, Lost("reset")) is None, "a member that is lost is not this protocol's to bear"
 
