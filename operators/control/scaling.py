@@ -188,7 +188,7 @@ class Scaling(Change):
     def _waits_for(self) -> str:
         starting = [joiner for joiner in self._joiners if not (joiner.member or joiner.ended.is_set())]
         if starting:
-            return _phase(starting[0])
+            return f"process {starting[0].process} {'joins' if starting[0].phases else 'is starting'}"
         leaving = [leaver for leaver in self._leavers if leaver.process in self._going and not leaver.ended.is_set()]
         if leaving:
             return self._objection(leaving[0])
@@ -204,13 +204,6 @@ class Scaling(Change):
 
 def _workers_of(processes: Iterable[Supervised]) -> tuple[WorkerId, ...]:
     return tuple(worker for process in processes for worker in process.workers)
-
-
-def _phase(joiner: Supervised) -> str:
-    if not joiner.phases:
-        return f"process {joiner.process} is starting"
-    worker, phase, _ = joiner.phases[-1]
-    return f"worker {worker} joins, and has come through: {phase}"
 
 
 def _phases(joiner: Supervised) -> str:

@@ -189,7 +189,7 @@ class Flow:
         """Whether commands wait for epochs to pass, even without records."""
         if self.control is None or self.steward is None:
             return False
-        return self.steward.busy or self.control.holds or self._sent_at == self.control.time
+        return self.steward.needs_epochs or self.control.holds or self._sent_at == self.control.time
 
     def command(self, *instructions: Instruction) -> None:
         """Send instructions as one set, at the epoch that the job is fed at; may be called from any thread.

@@ -37,7 +37,7 @@ class Steward:
         self._tick_at_s: float | None = None
         """When time will have passed that the controller waits for."""
         membership = worker.membership
-        for joined in membership.complete:
+        for joined in membership.complete & {*worker.members.workers}:
             self.controller.joined(joined)
         membership.on_joined.append(self._joined)
         membership.on_wish.append(self._wishes_to_leave)
@@ -47,6 +47,11 @@ class Steward:
     def busy(self) -> bool:
         """Whether bins are to move or a worker waits for commands, or is on its way in or out."""
         return self.controller.busy or self._worker.membership.changing
+
+    @property
+    def needs_epochs(self) -> bool:
+        """Whether that takes epochs: not while only time has to pass, or a process to start."""
+        return self._worker.membership.changing or (self.controller.busy and not self.controller.rests)
 
     @property
     def waiting(self) -> Sequence[WorkerId]:
@@ -81,11 +86,11 @@ class Steward:
         """Send what is due at the current epoch; whether anything is, or was held back. Advance afterwards."""
         if self._control.closed:
             return False
-        if self._control.holds:
-            return self._control.owes
+        if self._control.owes:
+            return True
         if not self.controller.busy:
             return False
-        due = self.controller.act(self._clock(), self._control.time, self._views())
+        due = self.controller.act(self._clock(), self._control.time, self._views(), moves=not self._control.holds)
         if due:
             self._control.send(*due)
         return bool(due)
@@ -109,6 +114,8 @@ class Steward:
         """
         self._worker.membership.close()
         self.controller.close(self._clock())
+        if self.busy and not self._control.closed:  # a leaver's records of the last epoch wait for its commands
+            self._control.advance_to(self._control.time + 1)
         self.step_while(lambda: self.busy)
 
     # What happens

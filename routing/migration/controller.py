@@ -151,6 +151,12 @@ class MigrationController:
         resting = self.busy and self._flight is None and self._rest_until_s > float("-inf")
         return self._rest_until_s if resting else None
 
+    @property
+    def rests(self) -> bool:
+        """Whether nothing is under way, and nothing follows before time has passed or a worker has joined."""
+        under_way = self._flight is not None or self._joiners or self._wished
+        return not under_way and bool(self._expected or self.due_at_s is not None)
+
     def state(self, number: int) -> GoalState:
         """How a goal is doing."""
         return self.book.goals[number].state
@@ -237,25 +243,28 @@ class MigrationController:
 
     # Commands
 
-    def act(self, now_s: float, epoch: int, groups: Sequence[GroupView]) -> list[Instruction]:
-        """The set of commands to send at `epoch`, empty if none is due."""
+    def act(self, now_s: float, epoch: int, groups: Sequence[GroupView], *, moves: bool = True) -> list[Instruction]:
+        """The set of commands to send at `epoch`, empty if none is due. Without `moves`, no bin may move now."""
         if not self.busy or any(group.decided < self._sent_at for group in groups):
             return []
         outputs = {group.name: group.complete for group in groups}
         for goal in self.book.active.values():
             goal.stall.note(now_s, epoch, outputs)
         self._observe(now_s, groups)
-        due = self._due(now_s, epoch, groups)
+        due = self._bootstrap(groups) or (self._due(now_s, epoch, groups) if moves and not self._joiners else [])
         if due:
             self._sent_at = epoch
         self._conclude(now_s, groups)
         return due
 
-    def _due(self, now_s: float, epoch: int, groups: Sequence[GroupView]) -> list[Instruction]:
+    def _bootstrap(self, groups: Sequence[GroupView]) -> list[Instruction]:
         for joiner in self._joiners:
             if any(joiner not in group.eligible for group in groups):
                 return [Bootstrap(self.worker, joiner)]
         self._joiners.clear()
+        return []
+
+    def _due(self, now_s: float, epoch: int, groups: Sequence[GroupView]) -> list[Instruction]:
         if self._flight is not None or any(group.complete <= self._moved_at for group in groups):
             return []
         if self._change == "rehome" and not self._targets and not self._owning(self._leaving, groups):
