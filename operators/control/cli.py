@@ -123,8 +123,11 @@ def rebalance(flags: Namespace) -> int:
 
 def cancel(flags: Namespace) -> int:
     """End what moves bins."""
-    for goal in from_json(tuple[GoalState, ...], JobClient.of(Path.cwd(), flags.job).post("cancel", {})):
+    goals = from_json(tuple[GoalState, ...], JobClient.of(Path.cwd(), flags.job).post("cancel", {}))
+    for goal in goals:
         print(f"{goal.text} ends after this step: {goal.bins_moved} of {goal.bins} bins have moved")
+    if not goals:
+        print("the scale ends; processes that have started join")
     return 0
 
 

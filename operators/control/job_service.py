@@ -14,7 +14,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from framework.errors import NoAnswer
+from framework.errors import NoAnswer, RequestFailed
 from framework.launch.config import PROCESSES_MAX
 from framework.launch.control_protocol import Processes
 from framework.membership.members import WorkerId
@@ -232,8 +232,14 @@ class JobService:
         return self._outcome(self._moving)
 
     def cancel(self) -> tuple[GoalState, ...]:
-        """Let whatever moves bins end after its current step."""
-        return self._rpc.ask(self._rpc.commanding, CancelGoals())
+        """Let whatever moves bins end after its current step, and a scale whose processes are about to start."""
+        withdrawn = self._scaling is not None and self._scaling.withdraw()
+        try:
+            return self._rpc.ask(self._rpc.commanding, CancelGoals())
+        except RequestFailed:  # no bins are being moved
+            if withdrawn:
+                return ()
+            raise
 
     # Processes
 

@@ -86,6 +86,14 @@ class Scaling(Change):
                 return frozenset()
             return frozenset(each.process for each in self._leavers if not each.ended.is_set()) - self._going
 
+    def withdraw(self) -> bool:
+        """Let it end while it has no goal that could be cancelled; whether that is so. Who has started, joins."""
+        with self._deciding:
+            early = self._goal_number is None and self._duration_s is None
+            if early:
+                self._failure = self._failure or "cancelled; processes that have started join"
+            return early
+
     def start(self) -> None:
         """Begin."""
         self.begin(None)

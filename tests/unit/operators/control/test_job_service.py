@@ -107,6 +107,20 @@ def test_a_second_leave_takes_over_the_first():
         assert [each["leaving"] for _, request, each in job.asked if request == "StartResize"] == [[1], [2, 1]]
 
 
+def test_a_scale_whose_processes_start_can_be_cancelled():
+    """There is no goal yet that the workers know."""
+    none = Refusal("no bins are being moved")
+    first = {**RESCALABLE, **NO_BINS, "StartResize": [None], "AskGoal": [share(0)], "CancelGoals": [none]}
+    with scripted(first, joiner={**IDLE, **NO_BINS}) as job:
+        service = JobService("it", job)
+        number = service.scale(2).number
+        until(lambda: job.was_asked("StartResize"))
+        assert service.cancel() == ()
+        assert ended(service, number) == (False, "cancelled; processes that have started join")
+        with pytest.raises(RequestFailed, match="no bins are being moved"):
+            service.cancel()
+
+
 def test_a_dry_run_says_who_cannot_leave():
     first = {**REACHED, "CheckMayLeave": [Refusal("worker 0 cannot leave")]}
     with scripted(first, IDLE) as job, pytest.raises(RequestFailed, match="worker 0 cannot leave"):
