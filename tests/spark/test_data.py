@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from operators import Flow, Job
 from operators.spark import JobOnSpark
 from tests.process.jobs import wait_until
+from tests.processes import TIMEOUT_S
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.filterwarnings("default")]
 
@@ -73,8 +74,8 @@ def check_counts(spark: SparkSession, folder: Path, rows: list[Row]) -> None:
 
 def done(query: StreamingQuery | None) -> None:
     assert query is not None
-    query.awaitTermination(120)
-    assert not query.isActive
+    query.awaitTermination(int(TIMEOUT_S))
+    assert not query.isActive, (query.status, query.lastProgress)
 
 
 def written(counting: JobOnSpark, folder: Path, **options: str) -> DataFrame:
