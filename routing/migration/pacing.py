@@ -43,6 +43,7 @@ class StepBudget:
     """How many bytes a worker may send in a step, by the time that the last ones took."""
 
     bytes_max: int = BYTES_FIRST
+    bytes_min: int = BYTES_MIN
 
     def note(self, felt: StepFelt) -> None:
         """A step is complete."""
@@ -52,7 +53,7 @@ class StepBudget:
         elif 2 * felt.heaviest_bytes >= wanted:
             wanted = int(wanted * min(GROWTH_MAX, STALL_S / max(felt.stall_s, 1e-6)))
         in_time = int(felt.whole_bytes * felt.took_s / WITHIN_S)
-        self.bytes_max = min(BYTES_MAX, max(BYTES_MIN, wanted, in_time))
+        self.bytes_max = min(BYTES_MAX, max(self.bytes_min, wanted, in_time))
 
 
 def paced(transfers: Iterable[Transfer], budget: StepBudget) -> Iterator[Step]:

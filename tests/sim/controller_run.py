@@ -29,7 +29,7 @@ from routing.load import costs
 from routing.migration.balance import spread
 from routing.migration.goals import STRATEGIES, Assign, GoalState, Rebalance, Resize
 from routing.migration.goals import Pace as Pace
-from routing.migration.pacing import heaviest_sender
+from routing.migration.pacing import StepBudget, heaviest_sender
 from routing.registry import groups_on
 from routing.router_operator import ControlReport
 from tests.sim.bins_rescale_run import count
@@ -176,6 +176,7 @@ class Commander:
         self.control = control
         self.dice = dice
         self.steward = Steward(worker, control)
+        self.steward.controller.budget = StepBudget(bytes_max=60, bytes_min=30)  # a bin has some tens of bytes
         self.refused = 0
         self.steps = 0
         self.resized: dict[int, tuple[WorkerId, ...]] = {}
