@@ -59,8 +59,10 @@ class Spawned:
     def live_as_child(self) -> None:
         """Buffer output by lines, since other processes write to it as well, and end when the launcher has ended.
 
-        To be called once signals are handled.
+        Programs that this process executes do not inherit the descriptors. To be called once signals are handled.
         """
+        for descriptor in (self.listener_fd, self.lifeline_fd, self.status_fd, self.rpc_fd):
+            os.set_inheritable(descriptor, False)
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(line_buffering=True, write_through=False)

@@ -29,11 +29,14 @@ END_BY_THEMSELVES_S = 2.0
 
 POLL_S = 0.1
 
+LAST_STATUS_S = 1.0
+"""How long what a process has reported may take to arrive once it has ended, if its status pipe does not end."""
+
 SEND_S_MAX = 5
 """How long a process may leave requests unread."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Child:
     """One process, with what it has reported."""
 
@@ -45,6 +48,8 @@ class _Child:
     failure: Failure | None = None
     asked_to_end: bool = False
     """Then how it ends tells nothing."""
+    status_until_s: float = inf
+    """When its status pipe is read no more, although a process that it has forked holds it open."""
 
     @property
     def index(self) -> int:
@@ -80,6 +85,12 @@ class _Child:
                 case Failure():
                     self.failure = status
         return reported is not None
+
+    def outlived(self, now_s: float) -> bool:
+        """Whether it ended a while ago, and its status pipe did not."""
+        if self.status_until_s == inf and self.code is not None:
+            self.status_until_s = now_s + LAST_STATUS_S
+        return now_s >= self.status_until_s
 
     def reap(self) -> int:
         """It has ended: release it; its exit code."""
@@ -230,7 +241,7 @@ def supervise(launcher: Launcher, config: Config, stop: Stop, control_plane: Con
 
 
 def _watch(supervisor: Supervisor, stop: Stop) -> None:
-    """Until every child has ended, which the end of its status pipe tells."""
+    """Until every child has ended, which the end of its status pipe tells, or the system."""
     ask_s = kill_s = inf
     watched = 0
     with selectors.DefaultSelector() as selector:
@@ -240,12 +251,13 @@ def _watch(supervisor: Supervisor, stop: Stop) -> None:
                 watched += 1
             if not selector.get_map():
                 return
-            for key, _ in selector.select(POLL_S):
-                child = key.data
-                if not child.receive():
-                    selector.unregister(child.status)
-                    if child.reap() != 0 and not child.never_joined:
-                        ask_s = min(ask_s, time.monotonic() + END_BY_THEMSELVES_S)
+            ended = [key.data for key, _ in selector.select(POLL_S) if not key.data.receive()]
+            watching = [key.data for key in selector.get_map().values()]
+            ended += [child for child in watching if child not in ended and child.outlived(time.monotonic())]
+            for child in ended:
+                selector.unregister(child.status)
+                if child.reap() != 0 and not child.never_joined:
+                    ask_s = min(ask_s, time.monotonic() + END_BY_THEMSELVES_S)
             if stop.reason is not None or all(child.never_joined for child in supervisor.running()):
                 ask_s = min(ask_s, time.monotonic())
             if time.monotonic() >= ask_s and kill_s == inf:

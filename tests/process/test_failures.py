@@ -217,6 +217,53 @@ def test_a_killed_child_is_named_by_the_launcher_although_the_others_are_asleep(
     assert "was ended by SIGKILL" in ended.err.splitlines()[0]
 
 
+FORKING = """
+    import os
+    import time
+    from pathlib import Path
+    from operators import execute_from_args
+
+    def main(worker):
+        if worker.index == 1:
+            if (helper := os.fork()) == 0:
+                os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+                os.dup2(1, 2)
+                time.sleep(600)
+                os._exit(0)
+            Path(__file__).with_name("helper").write_text(str(helper))
+            os.kill(os.getpid(), 9)
+        worker.step_while(lambda: True)
+
+    execute_from_args(main)
+"""
+
+
+def test_a_killed_process_is_noticed_although_a_child_of_its_own_lives_on(tmp_path: Path):
+    """What it has forked, as multiprocessing does, holds its status pipe."""
+    try:
+        ended = Program.write(tmp_path, FORKING).run("-n2")
+    finally:
+        os.kill(int((tmp_path / "helper").read_text()), signal.SIGKILL)
+    assert (ended.code, ended.err.splitlines()[0]) == (1, "job failed: process 1 was ended by SIGKILL")
+
+
+def test_what_a_process_executes_inherits_none_of_its_descriptors(tmp_path: Path):
+    ended = Program.write(
+        tmp_path,
+        """
+        import os
+        from operators import execute_from_args
+
+        def main(worker):
+            opened = [int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")]
+            print([descriptor for descriptor in opened if descriptor > 2 and os.get_inheritable(descriptor)])
+
+        execute_from_args(main)
+        """,
+    ).run("-n2")
+    assert ended.lines == ["[]"] * 2
+
+
 def test_children_end_when_their_launcher_is_killed(tmp_path: Path):
     with Program.write(tmp_path, WAITING).started("-n2", "asleep") as process:
         wait_for_line(process, "worker 1 is up")
