@@ -1,7 +1,7 @@
 """Lets links in: one thread per process that listens, and takes strangers through the handshake.
 
 Handshakes are non-blocking, each with a deadline, and their number is bounded: whatever comes in, the workers go on
-undisturbed. A stranger that fails is cut off with one line in the log.
+undisturbed. A stranger that fails, or that cannot be served, is cut off with one line in the log; others still are.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Acceptor(Generic[P]):
         deliver: Callable[[P, socket.socket], None],
         timeout_s: float = HANDSHAKE_TIMEOUT_S,
     ) -> None:
+        """`admit` says why a client is refused; those that are not and could be told so go to `deliver`."""
         self.rejections: deque[str] = deque(maxlen=8)
         """The last strangers that were cut off, and why."""
         self._listener = listener
@@ -119,14 +120,20 @@ class Acceptor(Generic[P]):
                 self._selector.unregister(self._listener)
                 self._resume_s = now_s + ACCEPT_PAUSE_S
                 return
-            if len(self._strangers) == STRANGERS_MAX:
-                oldest = next(iter(self._strangers.values()))
-                self._cut(oldest, f"{STRANGERS_MAX} others wait too, and it was the first")
-            connection.setblocking(False)
-            handshake = ServerHandshake(self._secret, secrets.token_bytes(NONCE_BYTES), self._serves, self._admit)
-            name = f"{address[0]}:{address[1]}"
-            self._strangers[connection] = _Stranger(connection, name, handshake, now_s + self._timeout_s)
+            self._take_in(connection, f"{address[0]}:{address[1]}", now_s)
+
+    def _take_in(self, connection: socket.socket, address: str, now_s: float) -> None:
+        if len(self._strangers) == STRANGERS_MAX:
+            oldest = next(iter(self._strangers.values()))
+            self._cut(oldest, f"{STRANGERS_MAX} others wait too, and it was the first")
+        connection.setblocking(False)
+        try:
             self._selector.register(connection, selectors.EVENT_READ, connection)
+        except OSError as error:  # the system's limit of what can be watched
+            self._reject(connection, address, f"it cannot be watched: {error.strerror}")
+            return
+        handshake = ServerHandshake(self._secret, secrets.token_bytes(NONCE_BYTES), self._serves, self._admit)
+        self._strangers[connection] = _Stranger(connection, address, handshake, now_s + self._timeout_s)
 
     def _converse(self, stranger: _Stranger[P]) -> None:
         try:
@@ -147,18 +154,31 @@ class Acceptor(Generic[P]):
         match outcome:
             case Accepted(purpose):
                 self._forget(stranger)
-                self._deliver(purpose, stranger.connection)
+                self._hand_over(stranger, purpose)
             case Rejected(reason):
                 self._cut(stranger, reason)
 
+    def _hand_over(self, stranger: _Stranger[P], purpose: P) -> None:
+        try:
+            self._deliver(purpose, stranger.connection)
+        except Exception as error:  # whatever this client lacks, the next one may have
+            self._reject(stranger.connection, stranger.address, f"it cannot be served: {error}")
+
     def _expire(self, now_s: float) -> None:
         if self._resume_s is not None and self._resume_s <= now_s:
-            self._resume_s = None
-            self._selector.register(self._listener, selectors.EVENT_READ)
+            self._resume(now_s)
         for stranger in list(self._strangers.values()):
             if stranger.deadline_s > now_s:
                 return
             self._cut(stranger, f"its handshake took more than {self._timeout_s:g} s")
+
+    def _resume(self, now_s: float) -> None:
+        try:
+            self._selector.register(self._listener, selectors.EVENT_READ)
+        except OSError:
+            self._resume_s = now_s + ACCEPT_PAUSE_S
+        else:
+            self._resume_s = None
 
     def _forget(self, stranger: _Stranger[P]) -> None:
         del self._strangers[stranger.connection]
@@ -166,6 +186,9 @@ class Acceptor(Generic[P]):
 
     def _cut(self, stranger: _Stranger[P], reason: str) -> None:
         self._forget(stranger)
-        stranger.connection.close()
-        self.rejections.append(f"{stranger.address}: {reason}")
-        self._warnings.warn(f"a connection from {stranger.address} is cut off: {reason}", time.monotonic())
+        self._reject(stranger.connection, stranger.address, reason)
+
+    def _reject(self, connection: socket.socket, address: str, reason: str) -> None:
+        connection.close()
+        self.rejections.append(f"{address}: {reason}")
+        self._warnings.warn(f"a connection from {address} is cut off: {reason}", time.monotonic())

@@ -63,9 +63,15 @@ class BrokerServer:
 
     def _deliver(self, purpose: BrokerConnection, connection: socket.socket) -> None:
         client = Connection(connection, silence_s=None)
+        thread = threading.Thread(target=self._serve, args=(client,), name="broker", daemon=True)
         with self._changed:
             self._clients.add(client)
-        threading.Thread(target=self._serve, args=(client,), name="broker", daemon=True).start()
+        try:
+            thread.start()
+        except RuntimeError:  # the system has no thread left; the acceptor cuts the client off
+            with self._changed:
+                self._clients.remove(client)
+            raise
 
     def _serve(self, client: Connection) -> None:
         session = _Session(self._broker, client)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import queue
+import selectors
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -24,19 +27,28 @@ LIMIT_S = 20.0
 class Door:
     """An acceptor on a port of its own, and what it let in."""
 
-    def __init__(self, timeout_s: float = 5.0) -> None:
+    def __init__(
+        self, timeout_s: float = 5.0, listen: Callable[[socket.socket], socket.socket] = lambda listener: listener
+    ) -> None:
         self.let_in: queue.Queue[tuple[WorkerLink, socket.socket]] = queue.Queue()
-        listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.trouble: list[Exception] = []
+        """What serving the next clients raises."""
+        listener = listen(socket.create_server(("127.0.0.1", 0), backlog=256))
         self.address: tuple[str, int] = listener.getsockname()
         self.acceptor = Acceptor(
             listener,
             SECRET,
             serves=(WorkerLink,),
             admit=lambda link: None,
-            deliver=lambda *link: self.let_in.put(link),
+            deliver=self.deliver,
             timeout_s=timeout_s,
         )
         self.acceptor.start()
+
+    def deliver(self, link: WorkerLink, connection: socket.socket) -> None:
+        if self.trouble:
+            raise self.trouble.pop()
+        self.let_in.put((link, connection))
 
     def connect(self) -> socket.socket:
         connection = socket.create_connection(self.address)
@@ -132,6 +144,62 @@ def test_a_flood_does_not_fill_the_log(door: Door, caplog: pytest.LogCaptureFixt
         elapsed_s = time.monotonic() - begin
     assert len(caplog.records) <= 11 + elapsed_s
     assert door.admits()
+
+
+def test_a_client_that_cannot_be_served_is_cut_off_and_the_next_one_gets_in(
+    door: Door, caplog: pytest.LogCaptureFixture
+) -> None:
+    door.trouble = [RuntimeError("can't start new thread")]
+    with caplog.at_level(logging.WARNING, "hailer.net"):
+        connection, _ = connect_link(door.address, LINK, SECRET, Patience(time.monotonic() + LIMIT_S, lambda: False))
+        with connection:
+            assert ended(connection)
+        assert door.admits()
+    (record,) = caplog.records
+    assert record.getMessage().endswith("is cut off: it cannot be served: can't start new thread")
+
+
+class Exhausted(socket.socket):
+    """A listener whose process has no descriptor left, once."""
+
+    left = 0
+
+    def accept(self) -> Any:
+        if not self.left:
+            self.left = 1
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().accept()
+
+
+def test_a_process_without_descriptors_lets_the_next_client_in_once_it_has_some(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING, "hailer.net"):
+        door = Door(listen=lambda listener: Exhausted(fileno=listener.detach()))
+        assert door.admits()
+    assert [record.getMessage() for record in caplog.records] == ["connections have to wait: Too many open files"]
+    door.acceptor.close()
+
+
+def test_what_the_system_does_not_watch_is_cut_off_and_the_next_one_gets_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[object] = []
+
+    class Full(selectors.DefaultSelector):
+        def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+            if data is fileobj and not refused:  # a stranger
+                refused.append(fileobj)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().register(fileobj, events, data)
+
+    monkeypatch.setattr(selectors, "DefaultSelector", Full)
+    door = Door()
+    with door.connect() as first:
+        assert ended(first)
+    assert door.admits()
+    assert [rejection.partition(": ")[2] for rejection in door.acceptor.rejections] == [
+        "it cannot be watched: No space left on device"
+    ]
+    door.acceptor.close()
 
 
 def test_a_close_is_complete_and_can_be_repeated() -> None:

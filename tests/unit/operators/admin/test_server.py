@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from http.client import HTTPConnection
@@ -108,6 +109,17 @@ def test_garbage_and_idlers_do_no_harm(admin: AdminServer):
         except (ConnectionError, OSError):
             continue
     raise AssertionError("the endpoint did not recover")
+
+
+def test_connections_for_which_there_is_no_thread_leave_room_for_others(admin: AdminServer):
+    usual = threading.stack_size(1 << 46)  # more than there is: no thread can be started
+    try:
+        for _ in range(CONNECTIONS_MAX):
+            with socket.create_connection(("127.0.0.1", admin.port)) as connection:
+                assert connection.recv(1) == b""
+    finally:
+        threading.stack_size(usual)
+    assert call(admin, "GET", "/echo") == (200, {"given": {}})
 
 
 def test_the_client_finds_a_job_and_tells_its_errors_apart(admin: AdminServer, tmp_path: Path):

@@ -30,6 +30,7 @@ class Job:
     """A job that passes on what it is fed, when the test lets it."""
 
     broker: Broker
+    server: BrokerServer
     client: BrokerClient
     fed: list[tuple[int, list[str]]] = field(default_factory=list)
 
@@ -60,7 +61,7 @@ def job() -> Iterator[Job]:
     server = BrokerServer(broker, "127.0.0.1", b"s" * 32)
     server.start()
     try:
-        yield Job(broker, BrokerClient(server.address, b"s" * 32))
+        yield Job(broker, server, BrokerClient(server.address, b"s" * 32))
     finally:
         server.close()
 
@@ -239,6 +240,17 @@ def test_nonsense_is_hung_up_on_and_others_are_still_served(job: Job):
     with pytest.raises(JobLost, match="the job hung up"):
         job.client._ask("commit", "lines")
     assert job.client.latest("echo") == (0, 0)
+
+
+def test_a_client_for_which_there_is_no_thread_is_hung_up_on_and_the_next_one_is_served(job: Job):
+    usual = threading.stack_size(1 << 46)  # more than there is: no thread can be started
+    try:
+        with pytest.raises(JobLost):
+            job.client.latest("echo")
+    finally:
+        threading.stack_size(usual)
+    assert job.client.latest("echo") == (0, 0)
+    wait_until(lambda: not job.server._clients)
 
 
 def test_an_input_that_is_finished_tells_the_job(job: Job):
