@@ -136,12 +136,17 @@ class Mesh:
         for worker, endpoint in self.endpoints.items():
             endpoint.on_parted = partial(admission.release, target=worker)
         self._acceptor = Acceptor[WorkerLink | JoinerLink](
-            listener, self._secret, serves=(WorkerLink, JoinerLink), admit=admission.admit, deliver=self._deliver
+            listener,
+            self._secret,
+            serves=(WorkerLink, JoinerLink),
+            admit=admission.refusal,
+            deliver=partial(self._deliver, admission),
         )
         self._acceptor.start()
 
-    def _deliver(self, link: WorkerLink | JoinerLink, connection: socket.socket) -> None:
+    def _deliver(self, admission: Admission, link: WorkerLink | JoinerLink, connection: socket.socket) -> None:
         """Called by the acceptor's thread."""
+        admission.record(link)
         self.endpoints[link.target].adopt(link.source, connection)
         with self._changed:
             self._incoming.pop((link.source, link.target), None)

@@ -1,7 +1,8 @@
 """Which links a process lets in: those that its cluster needs, and those of workers that join later, once each.
 
 Asked by `ServerHandshake` after the client has proven the secret. A refusal is a sentence that reaches the client's
-user, who started a process that does not belong.
+user, who started a process that does not belong. A link counts once its client could be told: until then it may try
+again.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class Admission:
     expected: set[tuple[WorkerId, WorkerId]]
     linked: set[tuple[WorkerId, WorkerId]] = field(default_factory=set)
 
-    def admit(self, purpose: WorkerLink | JoinerLink) -> str | None:
-        """Let the link in and return None, or say why not."""
+    def refusal(self, purpose: WorkerLink | JoinerLink) -> str | None:
+        """Why the link is not let in, if it is not."""
         match purpose:
             case JoinerLink(threads, source, target):
                 if threads != self.threads:
@@ -43,9 +44,13 @@ class Admission:
             return f"worker {source} is here"
         if isinstance(purpose, WorkerLink) and link not in self.expected:
             return f"worker {target} expects no link from worker {source}"
+        return None
+
+    def record(self, purpose: WorkerLink | JoinerLink) -> None:
+        """The client was told that its link is let in."""
+        link = (purpose.source, purpose.target)
         self.expected.discard(link)
         self.linked.add(link)
-        return None
 
     def release(self, source: WorkerId, target: WorkerId) -> None:
         """The link has ended: `source` may connect again."""

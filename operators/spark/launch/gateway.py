@@ -78,12 +78,12 @@ class Gateway:
                 return f"process {process} is not waited for any more"
             if (process, attempt, kind) in self._admitted:
                 return f"process {process} was started already, and is not started a second time"
-            self._admitted.add((process, attempt, kind))
         return None
 
     def _deliver(self, stream: ExecutorStream, connection: socket.socket) -> None:
         prepare_stream(connection)
         with self._lock:
+            self._admitted.add((stream.process, stream.attempt, stream.kind))
             streams = self._arrived.get((stream.process, stream.attempt))
             if streams is None:
                 connection.close()
@@ -129,7 +129,7 @@ class OutputPump:
                 os.close(self._descriptor)
 
     def _receive(self, size: int) -> bytes:
-        with suppress(ConnectionError):
+        with suppress(OSError):  # it is lost: what is known of its process comes another way
             return self._stream.recv(size)
         return b""
 

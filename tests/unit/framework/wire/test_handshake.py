@@ -193,10 +193,10 @@ def test_admission_takes_each_expected_link_once() -> None:
     admission = Admission(2, 1, frozenset([WorkerId(0)]), {(WorkerId(1), WorkerId(0))})
 
     def ask(processes: int = 2, threads: int = 1, source: int = 1, target: int = 0) -> str | None:
-        return admission.admit(WorkerLink(processes, threads, WorkerId(source), WorkerId(target)))
+        return admission.refusal(WorkerLink(processes, threads, WorkerId(source), WorkerId(target)))
 
     def join(threads: int = 1) -> str | None:
-        return admission.admit(JoinerLink(threads, WorkerId(2), WorkerId(0)))
+        return admission.refusal(JoinerLink(threads, WorkerId(2), WorkerId(0)))
 
     assert (
         ask(processes=3) == "it was started for 3 processes of 1 thread, but this cluster has 2 processes of 1 thread"
@@ -205,8 +205,11 @@ def test_admission_takes_each_expected_link_once() -> None:
     assert ask(target=5) == "worker 5 is not here"
     assert ask(source=0) == "worker 0 is here"
     assert ask() is None
+    assert ask() is None, "nobody could tell its client, who tries again"
+    admission.record(WorkerLink(2, 1, WorkerId(1), WorkerId(0)))
     assert ask(source=2) == "worker 0 expects no link from worker 2"
     assert join(threads=2) == "it has 2 threads, but the processes of this cluster have 1"
     assert join() is None
+    admission.record(JoinerLink(1, WorkerId(2), WorkerId(0)))
     assert join() == "worker 2 has a link to worker 0 already; is a process started twice?"
     assert ask() == "worker 1 has a link to worker 0 already; is a process started twice?"
