@@ -69,7 +69,7 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 def send_status(descriptor: int, status: Status) -> None:
     """Report to the supervisor, if it is still there."""
-    with suppress(ConnectionError):
+    with suppress(OSError):
         os.write(descriptor, json.dumps([_NAMES[type(status)], *astuple(status)]).encode() + b"\n")
 
 
@@ -103,7 +103,7 @@ class StatusReader:
         """What has been reported since the last call; None at the end, which is that of the process."""
         try:
             data = os.read(self._descriptor, CHUNK_BYTES)
-        except ConnectionError:
+        except OSError:  # a connection fails in many ways: see tcp(7)
             data = b""
         if not data:
             return None

@@ -41,6 +41,19 @@ def pipe() -> Iterator[tuple[StatusReader, int]]:
     reader.close()
 
 
+def test_a_pipe_that_fails_is_one_that_has_ended():
+    """Between machines it is a connection, which fails in more ways than by a reset; here it is a terminal."""
+    supervisor, process = os.openpty()
+    reader = StatusReader(supervisor)
+    os.close(process)
+    assert reader.read() is None
+    reader.close()
+    supervisor, process = os.openpty()
+    os.close(supervisor)
+    send_status(process, Up())
+    os.close(process)
+
+
 def test_what_is_sent_is_read_until_the_process_has_ended(pipe: tuple[StatusReader, int]):
     reader, writing = pipe
     for status in STATUSES:
