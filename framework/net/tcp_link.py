@@ -42,6 +42,7 @@ class TcpLink:
     """One worker's end of a connection that has passed the handshake."""
 
     __slots__ = (
+        "_ending",
         "_finished",
         "_name",
         "_open",
@@ -65,6 +66,7 @@ class TcpLink:
         self._outbound: deque[Buffer] = deque()
         self._outbound_bytes = 0
         self._open = True
+        self._ending = "the connection was closed"
         self._writing = False
         self._finished = False
         self._spoken = False
@@ -98,10 +100,8 @@ class TcpLink:
                 self._advance(self._socket.sendmsg(list(islice(self._outbound, PIECES_MAX))))
         except BlockingIOError:
             pass
-        except OSError:
-            # The reading side finds the end, after what the peer may still have said.
-            self._outbound.clear()
-            self._outbound_bytes = 0
+        except OSError as error:
+            self._give_up(f"a write failed: {error.strerror or error}")
         self._watch_writing(bool(self._outbound))
 
     def read(self) -> list[Message]:
@@ -119,7 +119,7 @@ class TcpLink:
                     asked, count = CHUNK_BYTES, len(data)
                     self._take(partial(self._reader.feed, data), messages)
                 if not count:
-                    self._end(messages, "the connection was closed")
+                    self._end(messages, self._ending)
                 total += count
                 if count < asked:
                     break
@@ -188,6 +188,15 @@ class TcpLink:
         if not self._finished:
             messages.append(Lost(f"{self._name}: {detail}"))
         self.close()
+
+    def _give_up(self, detail: str) -> None:
+        """What is queued cannot be written, so nothing more may be: the peer would miss it."""
+        self._outbound.clear()
+        self._outbound_bytes = 0
+        self._ending = detail
+        # The reading side finds the end, after what the peer may still have said.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def _advance(self, sent: int) -> None:
         """Drop what has been written from the queue."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import socket
 import struct
 import threading
@@ -143,6 +145,29 @@ def test_a_failing_write_leaves_the_loss_to_the_reader(link: tuple[Endpoint, soc
         endpoint.send(PEER, Data(1, 2, ["x" * 1_000_000]))
         endpoint.flush()
     assert receive(endpoint, 1) == [Abort("my last word")]
+
+
+class Cramped(socket.socket):
+    """A connection that lives, but for whose next write the system has no memory."""
+
+    def sendmsg(self, *_: Any) -> int:
+        raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+
+
+def test_a_write_that_fails_on_a_connection_that_lives_loses_the_peer_and_not_the_message() -> None:
+    near, far = connected()
+    endpoint = Endpoint(ME)
+    endpoint.adopt(PEER, Cramped(fileno=near.detach()))
+    far.sendall(frame(encode(Data(1, 2, [3]))))
+    endpoint.send(PEER, Data(1, 2, ["this must come across"]))
+    endpoint.flush()
+    data, lost = receive(endpoint, 2)
+    assert data == Data(1, 2, [3])
+    assert isinstance(lost, Lost)
+    assert lost.detail.endswith(": a write failed: No buffer space available")
+    assert far.recv(1) == b""
+    far.close()
+    endpoint.close()
 
 
 @pytest.mark.parametrize("octets", [b"\xff\xff\xff\xff", frame(b"\x63garbage"), frame(b"")])
