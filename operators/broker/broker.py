@@ -62,8 +62,12 @@ class Broker:
     def stage(self, input: str, attempt: str, data: bytes, rows: int) -> None:
         """Keep a part of an attempt."""
         blob = self.spill.keep(data)
-        with self._changed:
-            self.inputs[input].stage(attempt, blob, rows)
+        try:
+            with self._changed:
+                self.inputs[input].stage(attempt, blob, rows)
+        except RequestRefused:
+            self.spill.drop(blob)
+            raise
 
     def complete(self, input: str, attempt: str, rows: int) -> None:
         """All of an attempt has come."""

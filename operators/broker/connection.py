@@ -55,6 +55,10 @@ class Connection:
             raise ProtocolError("a message is a list that begins with what it is")
         return message
 
+    def expect_within(self, silence_s: float | None) -> None:
+        """From now on, the other side may be silent for so long."""
+        self._connection.settimeout(silence_s)
+
     def shutdown(self) -> None:
         """End the connection from another thread; the one that receives gets None, and closes it."""
         with suppress(OSError):

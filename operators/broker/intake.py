@@ -76,14 +76,14 @@ class Intake:
 
     def stage(self, attempt: str, blob: Blob, rows: int) -> None:
         """Keep a part of an attempt."""
-        staged = self.attempts[attempt]
+        staged = self._staged(attempt)
         assert not staged.complete, attempt
         staged.blobs.append(blob)
         staged.rows += rows
 
     def complete(self, attempt: str, rows: int) -> None:
         """All of an attempt has come; `rows` is the number that the sender counted."""
-        staged = self.attempts[attempt]
+        staged = self._staged(attempt)
         if staged.rows != rows:
             raise RequestRefused(f"attempt {attempt!r} says that it has {rows} rows, and {staged.rows} have come")
         staged.complete = True
@@ -122,6 +122,11 @@ class Intake:
             return None
         self.closed = True
         return Release(self.name, self.epoch, (), 0, last=True)
+
+    def _staged(self, attempt: str) -> Attempt:
+        if attempt not in self.attempts:
+            raise RequestRefused(f"attempt {attempt!r} is not staged any more: its batch was committed without it")
+        return self.attempts[attempt]
 
     def _is_past(self, query: str, batch: int) -> bool:
         return query in self._last and batch <= self._last[query][0]

@@ -22,6 +22,8 @@ from operators.errors import JobLost, RequestRefused
 
 CLIENTS_MAX = 512
 CLOSE_S = 2.0
+REQUEST_S = 30.0
+"""How long a client may be connected without a request under way."""
 
 _log = logging.getLogger("hailer.broker")
 
@@ -62,7 +64,7 @@ class BrokerServer:
         return "too many are connected; try again later" if len(self._clients) >= CLIENTS_MAX else None
 
     def _deliver(self, purpose: BrokerConnection, connection: socket.socket) -> None:
-        client = Connection(connection, silence_s=None)
+        client = Connection(connection, silence_s=REQUEST_S)
         thread = threading.Thread(target=self._serve, args=(client,), name="broker", daemon=True)
         with self._changed:
             self._clients.add(client)
@@ -77,12 +79,14 @@ class BrokerServer:
         session = _Session(self._broker, client)
         try:
             while (message := client.receive()) is not None:
+                client.expect_within(None)  # rows come and go as slowly as the client's own source and sink
                 with self._answers():
                     try:
                         client.send("done", *session.answer(message[0], message[1:]))
                     except RequestRefused as error:
                         session.end()
                         client.send("refused", str(error))
+                client.expect_within(REQUEST_S)
         except (JobLost, ProtocolError) as error:
             _log.debug("a client of the broker is gone: %s", error)
         finally:

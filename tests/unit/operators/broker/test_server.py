@@ -14,6 +14,7 @@ import pytest
 from framework.wire.columns import decode_batch, encode_batch
 from operators.broker import broker as broker_module
 from operators.broker import client as client_module
+from operators.broker import server as server_module
 from operators.broker.broker import Broker
 from operators.broker.client import BrokerClient
 from operators.broker.intake import Intake
@@ -251,6 +252,37 @@ def test_a_client_for_which_there_is_no_thread_is_hung_up_on_and_the_next_one_is
         threading.stack_size(usual)
     assert job.client.latest("echo") == (0, 0)
     wait_until(lambda: not job.server._clients)
+
+
+def test_a_client_without_a_request_is_hung_up_on_but_one_that_stages_slowly_is_not(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(server_module, "REQUEST_S", 0.05)
+
+    def slowly() -> Iterator[pa.RecordBatch]:
+        yield batch_of("one")
+        with job.client._connect() as silent:
+            assert silent.receive() is None, "hung up on, later than a request that were as slow"
+        yield batch_of("two")
+
+    assert job.client.stage("lines", "a", "q", 0, slowly()) == 2
+
+
+def test_a_part_of_an_attempt_that_a_commit_has_dropped_is_not_kept(job: Job):
+    """A speculative task still stages when the other one's attempt is committed."""
+
+    def overtaken() -> Iterator[pa.RecordBatch]:
+        yield batch_of("one")
+        assert job.client.stage("lines", "b", "q", 0, [batch_of("one"), batch_of("two")]) == 2
+        wait_until(lambda: len(job.broker.inputs["lines"].attempts["a"].blobs) == 1)
+        job.client.commit("lines", "q", 0, ["b"])
+        yield batch_of("two")
+
+    with pytest.raises(RequestRefused, match="attempt 'a' is not staged any more: its batch was committed without it"):
+        job.client.stage("lines", "a", "q", 0, overtaken())
+    job.work()
+    job.client.forget("echo", 1)
+    assert (job.fed, job.broker.spill.memory_bytes) == ([(0, ["one", "two"])], 0)
 
 
 def test_an_input_that_is_finished_tells_the_job(job: Job):
