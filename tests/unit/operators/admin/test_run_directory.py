@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from operators.admin import run_directory
 from operators.admin.errors import NoSuchJob, RunDirectoryUnusable
 from operators.admin.run_directory import (
     FOLDER,
@@ -74,6 +76,16 @@ def test_only_its_owner_can_read_the_token_and_git_ignores_it(tmp_path: Path):
     assert stat.S_IMODE(claimed.folder.stat().st_mode) == 0o700
     assert (tmp_path / FOLDER / ".gitignore").read_text() == "*\n"
     assert len(claimed.token) >= 32
+
+
+def test_a_lock_that_somebody_keeps_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(run_directory, "LOCK_S_MAX", 0.05)
+    start(tmp_path, "words")
+    with (tmp_path / FOLDER / "lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        with pytest.raises(RunDirectoryUnusable, match=r"another process has held .*/\.hailer/lock for 0\.05 s"):
+            claim(tmp_path, "orders")
+    assert start(tmp_path, "orders") == "orders"
 
 
 def test_of_several_jobs_one_has_to_be_named(tmp_path: Path):
