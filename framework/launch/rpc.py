@@ -22,6 +22,7 @@ from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
+from weakref import WeakValueDictionary
 
 from framework.errors import HailerError, NoAnswer, RequestFailed
 from framework.membership.members import WorkerId
@@ -80,7 +81,8 @@ class RpcClient:
 
     def __init__(self, link: RpcLink) -> None:
         self._link = link
-        self._waiting: dict[int, tuple[WorkerId, Future[Any]]] = {}
+        self._waiting: WeakValueDictionary[int, PendingReply] = WeakValueDictionary()
+        """By request. Of one that has timed out nobody holds the reply any more: it is forgotten."""
         self._asked = 0
         self._lock = threading.Lock()
         self._ended = False
@@ -96,22 +98,22 @@ class RpcClient:
         self, worker: WorkerId, request: str, arguments: Mapping[str, Any] | None = None, *, within_s: float
     ) -> PendingReply:
         """Ask, and let `PendingReply.result` wait for the answer: several workers can be asked at once."""
-        answer: Future[Any] = Future()
+        reply = PendingReply(worker, within_s)
         with self._lock:
             number = self._asked
             self._asked += 1
             if self._ended:
-                answer.set_exception(_ended(worker))
+                reply.fail_ended()
             else:
-                self._waiting[number] = worker, answer
+                self._waiting[number] = reply
         message = {"id": number, "worker": worker, "request": request, "within_s": within_s, "with": arguments or {}}
-        if not answer.done():
+        if not reply.answer.done():
             try:
                 self._link.send(message)
             except OSError:  # a part of it may have been sent, so nothing can follow
                 self._link.close()
                 self._end()
-        return PendingReply(worker, answer, within_s)
+        return reply
 
     def close(self) -> None:
         """Close the link; requests that wait for an answer fail."""
@@ -120,41 +122,42 @@ class RpcClient:
     def _receive(self) -> None:
         while (message := self._link.receive()) is not None:
             with self._lock:
-                _, answer = self._waiting.pop(message.get("id", -1), (None, None))
-            if answer is None:
+                reply = self._waiting.pop(message.get("id", -1), None)
+            if reply is None:
                 continue
             with suppress(InvalidStateError):
                 if "error" in message:
-                    answer.set_exception(RequestFailed(str(message["error"])))
+                    reply.answer.set_exception(RequestFailed(str(message["error"])))
                 else:
-                    answer.set_result(message.get("answer"))
+                    reply.answer.set_result(message.get("answer"))
         self._end()
 
     def _end(self) -> None:
         with self._lock:
             self._ended = True
-            waiting, self._waiting = self._waiting, {}
-        for worker, answer in waiting.values():
-            with suppress(InvalidStateError):
-                answer.set_exception(_ended(worker))
-
-
-def _ended(worker: WorkerId) -> NoAnswer:
-    return NoAnswer(f"the process of worker {worker} has ended, or does not listen")
+            waiting = list(self._waiting.values())
+            self._waiting.clear()
+        for reply in waiting:
+            reply.fail_ended()
 
 
 class PendingReply:
     """An answer that may not have come yet."""
 
-    def __init__(self, worker: WorkerId, answer: Future[Any], within_s: float) -> None:
+    def __init__(self, worker: WorkerId, within_s: float) -> None:
+        self.answer: Future[Any] = Future()
         self._worker = worker
-        self._answer = answer
         self._within_s = within_s
+
+    def fail_ended(self) -> None:
+        """No answer comes any more, if there is none yet."""
+        with suppress(InvalidStateError):
+            self.answer.set_exception(NoAnswer(f"the process of worker {self._worker} has ended, or does not listen"))
 
     def result(self) -> Any:
         """Wait for it, but no longer than the worker has and `GRACE_S`."""
         try:
-            return self._answer.result(self._within_s + GRACE_S)
+            return self.answer.result(self._within_s + GRACE_S)
         except WaitedTooLong:
             raise NoAnswer(
                 f"worker {self._worker} did not get to its next step within {self._within_s:g} s: "

@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 
 from framework.errors import NoAnswer, RequestFailed, UserError
+from framework.launch import rpc
 from framework.launch.execute import execute
 from framework.launch.rpc import LINE_BYTES_MAX, RpcClient, RpcLink, RpcServer
 from framework.membership.members import WorkerId
@@ -111,6 +112,24 @@ def test_a_worker_that_does_not_step_in_time_does_nothing():
         return executed
 
     assert execute(main) == [[]]
+
+
+def test_a_request_that_has_timed_out_is_forgotten_and_a_late_answer_to_it_does_no_harm(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(rpc, "GRACE_S", 0.0)
+    ours, theirs = socket.socketpair()
+    client, worker = RpcClient(RpcLink(ours)), RpcLink(theirs)
+    for _ in range(5):
+        with suppress(NoAnswer):
+            client.ask(WorkerId(3), "status", within_s=0.0)
+    assert len(client._waiting) == 0
+    pending = client.begin(WorkerId(3), "status", within_s=WITHIN_S)
+    for number in range(6):
+        worker.send({"id": number, "answer": number})
+    assert pending.result() == 5
+    client.close()
+    worker.close()
 
 
 def test_an_end_that_is_gone_is_told():
