@@ -1,13 +1,46 @@
-"""TCP keep-alive: a connection ends when the machine at its other end no longer answers."""
+"""Bounds how long a connection outlives the machine at its other end: half a minute, idle or not.
+
+Probes (keep-alive) do that while a connection is idle; Linux sends none while something that was sent waits to be
+acknowledged, and retransmits for a quarter of an hour. TCP_USER_TIMEOUT would end that sooner, but counts a zero window
+as well (tcp(7)): it loses a peer that merely does not read, such as a worker in a long call, or a reader of an output.
+So retransmissions are kept frequent instead: the usual number without an answer is then reached soon, and any answer
+starts the count anew.
+"""
 
 from __future__ import annotations
 
 import socket
+import sys
+from functools import cache
+
+IDLE_S = 5
+INTERVAL_S = 5
+PROBES = 4
+
+TCP_RTO_MAX_MS = 44
+"""linux/tcp.h since 6.15; older systems keep their quarter of an hour."""
+RETRANSMIT_MS_MAX = 2_000
+"""With the 15 retransmissions that are usual (net.ipv4.tcp_retries2), a connection is lost after 27 s."""
 
 
-def keep_alive(connection: socket.socket, *, idle_s: int, interval_s: int, probes: int) -> None:
-    """Probe a connection that has been silent for `idle_s`; it is lost after this many `probes` without an answer."""
+def keep_alive(connection: socket.socket) -> None:
+    """End a connection, with ETIMEDOUT, when the machine at its other end no longer answers."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", idle_s), ("TCP_KEEPINTVL", interval_s), ("TCP_KEEPCNT", probes)):
+    for option, value in (("TCP_KEEPIDLE", IDLE_S), ("TCP_KEEPINTVL", INTERVAL_S), ("TCP_KEEPCNT", PROBES)):
         if hasattr(socket, option):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    if limits_retransmission():
+        connection.setsockopt(socket.IPPROTO_TCP, TCP_RTO_MAX_MS, RETRANSMIT_MS_MAX)
+
+
+@cache
+def limits_retransmission() -> bool:
+    """Whether this system has `TCP_RTO_MAX_MS`."""
+    if sys.platform != "linux":
+        return False
+    with socket.socket() as probe:
+        try:
+            probe.getsockopt(socket.IPPROTO_TCP, TCP_RTO_MAX_MS)
+        except OSError:
+            return False
+    return True

@@ -234,4 +234,4 @@ def prepare(connection: socket.socket) -> None:
     """Set up a socket for small messages that must not wait, and for noticing a machine that is gone."""
     connection.setblocking(False)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    keep_alive(connection, idle_s=5, interval_s=5, probes=4)
+    keep_alive(connection)

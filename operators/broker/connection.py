@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from framework.errors import ProtocolError
+from framework.net.keep_alive import keep_alive
 from framework.wire.codec import decode_value, encode_value
 from framework.wire.framing import FRAME_BYTES_MAX, PREFIX_BYTES, frame
 from operators.errors import JobLost
@@ -29,6 +30,7 @@ class Connection:
         connection.setblocking(True)
         connection.settimeout(silence_s)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        keep_alive(connection)
         self._connection = connection
         self._buffer = bytearray(leftover)
 

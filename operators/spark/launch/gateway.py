@@ -19,9 +19,6 @@ from framework.net.acceptor import Acceptor
 from framework.net.keep_alive import keep_alive
 from framework.wire.purpose import ExecutorStream
 
-KEEPALIVE_S = 15
-"""How long a stream is idle before its other end is probed, and then three times as often."""
-
 
 class StreamKind(IntEnum):
     """What a connection to the gateway is for; the first is opened first."""
@@ -94,7 +91,7 @@ class Gateway:
 def prepare_stream(connection: socket.socket) -> None:
     """Make a connection that has passed the handshake a plain, blocking socket that notices a lost machine."""
     connection.setblocking(True)
-    keep_alive(connection, idle_s=KEEPALIVE_S, interval_s=KEEPALIVE_S // 3, probes=3)
+    keep_alive(connection)
 
 
 class OutputPump:
