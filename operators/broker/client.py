@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from framework.errors import HailerError, ProtocolError
@@ -30,7 +30,7 @@ class BrokerClient:
     """Calls the broker of one job, over a connection for each call. A value that can be shipped to tasks."""
 
     address: Address
-    secret: bytes
+    secret: bytes = field(repr=False)
 
     def stage(self, input: str, attempt: str, query: str, batch: int, batches: Iterable[pa.RecordBatch]) -> int | None:
         """Send all rows of an attempt; how many they are, or None if this batch was taken before."""

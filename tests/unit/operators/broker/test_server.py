@@ -235,6 +235,10 @@ def test_wrong_names_get_the_closest_and_wrong_secrets_nothing(job: Job):
         replace(job.client, secret=b"t" * 32).latest("echo")
 
 
+def test_a_client_that_is_shown_does_not_show_its_secret(job: Job):
+    assert repr(job.client) == f"BrokerClient(address={job.client.address!r})"
+
+
 def test_nonsense_is_hung_up_on_and_others_are_still_served(job: Job):
     with pytest.raises(JobLost, match="the job hung up"):
         job.client._ask("dance")
