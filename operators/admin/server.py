@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import hmac
 import json
+import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -22,7 +25,9 @@ from operators.admin.json_codec import to_json
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
 IDLE_S_MAX = 30.0
-"""A connection on which so long nothing comes is closed."""
+"""A connection on which so long nothing comes or goes is closed."""
+REQUEST_S_MAX = 10.0
+"""How long a whole request may take to come, with what precedes it, however busy its connection is."""
 CONNECTIONS_MAX = 32
 
 Handler = Callable[[Mapping[str, Any]], Any]
@@ -56,6 +61,8 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], token: str, methods: Mapping[str, Mapping[str, Handler]]) -> None:
         self.token = token
         self.methods = methods
+        self._due: dict[socket.socket, float] = {}
+        """When the request that a connection waits for has to be there."""
         self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
         super().__init__(address, _Handler)
 
@@ -75,6 +82,22 @@ class _Server(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
+
+    def await_request(self, connection: socket.socket) -> None:
+        """A request has to come within `REQUEST_S_MAX`."""
+        self._due[connection] = time.monotonic() + REQUEST_S_MAX
+
+    def has_come(self, connection: socket.socket) -> None:
+        """The request is there, or will not come."""
+        self._due.pop(connection, None)
+
+    def service_actions(self) -> None:
+        """Hang up on those whose request is overdue. Called every now and then by `serve_forever`."""
+        now_s = time.monotonic()
+        for connection in [each for each, due_s in list(self._due.items()) if due_s <= now_s]:
+            self.has_come(connection)
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Do not log a client that went away, or was too slow."""
@@ -113,10 +136,18 @@ class _Handler(BaseHTTPRequestHandler):
         status = HTTPStatus(code)
         self._reply(status, {"error": f"{message or status.phrase}; see docs/reference/command.md for what there is"})
 
+    def handle_one_request(self) -> None:
+        self.server.await_request(self.connection)
+        try:
+            super().handle_one_request()
+        finally:
+            self.server.has_come(self.connection)
+
     def _serve(self) -> None:
         try:
             self._check_caller()
             body = self._body()
+            self.server.has_come(self.connection)
             url = urlsplit(self.path)
             handlers = self.server.methods[self.command]
             name = url.path.strip("/")

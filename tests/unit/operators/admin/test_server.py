@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 
 from framework.errors import UserError, WorldError
+from operators.admin import server
 from operators.admin.client import JobClient
 from operators.admin.errors import BadRequest, JobEnded, JobUnreachable
 from operators.admin.run_directory import claim
@@ -109,6 +112,25 @@ def test_garbage_and_idlers_do_no_harm(admin: AdminServer):
         except (ConnectionError, OSError):
             continue
     raise AssertionError("the endpoint did not recover")
+
+
+def test_slow_connections_hold_nobody_up_for_long_however_they_keep_busy(
+    admin: AdminServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(server, "REQUEST_S_MAX", 0.1)
+    slow = [socket.create_connection(("127.0.0.1", admin.port)) for _ in range(CONNECTIONS_MAX)]
+    for connection in slow:
+        connection.sendall(b"GET /echo HTTP/1.1\r\n")
+    for connection in slow:
+        with connection, suppress(ConnectionError):
+            for _ in range(1_000):  # a character after the other of a header that never ends
+                connection.sendall(b"x")
+                if select.select([connection], [], [], 0.01)[0]:
+                    assert connection.recv(1) == b""
+                    break
+            else:
+                pytest.fail("it is waited for although it never ends")
+    assert call(admin, "GET", "/echo") == (200, {"given": {}})
 
 
 def test_connections_for_which_there_is_no_thread_leave_room_for_others(admin: AdminServer):
