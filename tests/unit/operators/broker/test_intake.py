@@ -85,6 +85,17 @@ def test_a_query_that_began_with_another_run_of_the_job_is_refused():
         intake.commit("q", 7, [])
 
 
+def test_a_batch_without_rows_of_one_query_stands_for_none_of_another_that_begins_later():
+    intake = Intake("lines")
+    intake.skip(0)
+    intake.commit("q", 1, [])
+    with pytest.raises(RequestRefused, match="batch 1 of query r came to input 'lines', which has none of its earlier"):
+        intake.open("a", "r", 1)
+    with pytest.raises(RequestRefused, match="begin the query with a new checkpoint"):
+        intake.commit("r", 1, [])
+    assert intake.epoch == 2
+
+
 def test_attempts_that_are_unknown_incomplete_or_anothers_are_refused_and_nothing_changes():
     intake = Intake("lines")
     staged(intake, "other", "r", 0, "row")

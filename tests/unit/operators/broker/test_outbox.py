@@ -79,6 +79,16 @@ def test_what_is_forgotten_is_gone_and_asking_for_it_says_so():
     assert outbox.empty
 
 
+def test_an_older_offset_that_is_committed_once_more_brings_nothing_back():
+    """By a second query, or after a restart."""
+    outbox = filled(0, 1, 2)
+    outbox.forget(2)
+    assert outbox.forget(1) == []
+    assert outbox.forgotten == 2
+    with pytest.raises(RequestRefused, match="a new one finds epochs from 2 on"):
+        outbox.parts(1, 3)
+
+
 def test_what_is_not_closed_can_be_neither_read_nor_forgotten():
     outbox = filled(0)
     outbox.add(1, kept("more to come"))
