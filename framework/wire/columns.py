@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from framework.errors import ProtocolError
+from framework.wire.arrow_checks import check_batch, check_uncompressed
 from framework.wire.codec import Buffer
 from framework.wire.container import COLUMNS, Kind, register_kind
 
@@ -27,6 +27,9 @@ PADDING = 8
 
 _OPTIONS = pa.ipc.IpcWriteOptions()
 """Without these, Arrow looks for them in the environment each time."""
+
+_READ_OPTIONS = pa.ipc.IpcReadOptions(ensure_native_endian=False)
+"""Arrow would swap the bytes of a batch by the lengths that it claims, before these can be checked."""
 
 
 class _Pieces:
@@ -73,22 +76,13 @@ def decode_batch(buffer: Buffer) -> pa.RecordBatch:
         octets = pa.py_buffer(buffer)
         if octets.address % ALIGNMENT:
             octets = pa.py_buffer(bytes(buffer))
-        with pa.ipc.open_stream(octets) as reader:
+        check_uncompressed(octets)
+        with pa.ipc.open_stream(octets, options=_READ_OPTIONS) as reader:
             batch = reader.read_next_batch()
-        batch.validate()
-        if not all(map(_codes_fit, batch.columns)):
-            raise ProtocolError("an Arrow batch with codes that its dictionary has no values for")
+        check_batch(batch)
     except (pa.ArrowException, OSError, StopIteration) as error:
         raise ProtocolError(f"not an Arrow batch: {error}") from error
     return batch
-
-
-def _codes_fit(column: pa.Array) -> bool:
-    """Whether each value that a column names is in its dictionary, if it has one: compiled code relies on that."""
-    if not pa.types.is_dictionary(column.type) or column.null_count == len(column):
-        return True
-    bounds = pc.min_max(column.indices)
-    return bool(bounds["min"].as_py() >= 0 and bounds["max"].as_py() < len(column.dictionary))
 
 
 def batch_size(batch: pa.RecordBatch) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -68,7 +69,7 @@ def test_keys_in_a_dictionary_arrive_in_it():
 def test_a_code_that_a_dictionary_has_no_value_for_is_refused(code: int):
     codes = pa.array([0, 1, code], pa.int32())
     wrong = pa.DictionaryArray.from_arrays(codes, pa.array(["tea", "milk"]), safe=False)
-    with pytest.raises(ProtocolError, match="codes that its dictionary has no values for"):
+    with pytest.raises(ProtocolError, match="column 'word' has codes that its dictionary lacks"):
         decode_batch(encode_batch(pa.record_batch({"word": wrong})))
 
 
@@ -76,3 +77,86 @@ def test_a_dictionary_without_values_is_for_nulls():
     nulls = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int32()), pa.array([], pa.string()))
     batch = pa.record_batch({"word": nulls})
     assert decode_batch(encode_batch(batch)).equals(batch)
+
+
+STRINGS = [pa.string(), pa.binary(), pa.large_string(), pa.large_binary()]
+WORDS = ["tea", "milk", "rum"]
+UNFIT = [[0, 1_000_000, 0, 3], [0, -5000, 8, 10], [0, 4096, 0, 1], [-1, 0, 7, 10], [0, 3, 7, 100], [3, 0, 7, 0]]
+
+
+def with_offsets(batch: pa.RecordBatch, offsets: list[int], kind: type = np.int32) -> bytes:
+    """A batch with the column `WORDS` on the wire, where its offsets are replaced by these."""
+    octets, fit = encode_batch(batch), np.array([0, 3, 7, 10], kind).tobytes()
+    assert octets.count(fit) == 1
+    return octets.replace(fit, np.array(offsets, kind).tobytes())
+
+
+@pytest.mark.parametrize("kind", STRINGS, ids=str)
+@pytest.mark.parametrize("offsets", UNFIT, ids=str)
+def test_offsets_that_go_backwards_or_beyond_the_data_are_refused(kind: pa.DataType, offsets: list[int]):
+    batch = pa.record_batch({"word": pa.array(WORDS).cast(kind)})
+    wide = kind in (pa.large_string(), pa.large_binary())
+    with pytest.raises(ProtocolError):
+        decode_batch(with_offsets(batch, offsets, np.int64 if wide else np.int32))
+
+
+@pytest.mark.parametrize("offsets", UNFIT, ids=str)
+def test_such_offsets_are_refused_in_a_dictionary_and_within_nested_types(offsets: list[int]):
+    words = pa.array(WORDS)
+    for column in (words.dictionary_encode(), pa.StructArray.from_arrays([words], ["word"])):
+        with pytest.raises(ProtocolError):
+            decode_batch(with_offsets(pa.record_batch({"word": column}), offsets))
+
+
+def test_offsets_of_lists_are_checked_too():
+    offsets = pa.py_buffer(np.array([0, 1000, 2], np.int32))
+    lists = pa.Array.from_buffers(pa.list_(pa.int64()), 2, [None, offsets], children=[pa.array([1, 2])])
+    with pytest.raises(ProtocolError):
+        decode_batch(encode_batch(pa.record_batch({"numbers": lists})))
+
+
+@pytest.mark.parametrize("kind", STRINGS, ids=str)
+def test_strings_of_all_kinds_arrive_sliced_empty_or_null(kind: pa.DataType):
+    for words in (WORDS, [], ["", ""], [None, "tea", None], ["tea", "milk", "rum"][1:]):
+        column = pa.array(words, pa.string()).cast(kind)
+        batch = pa.record_batch({"word": column, "in a dictionary": column.dictionary_encode()})
+        assert decode_batch(encode_batch(batch)).equals(batch)
+        assert decode_batch(encode_batch(batch.slice(1))).equals(batch.slice(1))
+
+
+@pytest.mark.parametrize("claimed", [1, 3, 2**40])
+def test_a_null_count_that_its_bitmap_does_not_have_is_refused(claimed: int):
+    batch = pa.record_batch({"n": pa.array([1, None, None], pa.int64())})
+    octets = encode_batch(batch)
+    node = np.array([3, 2], np.int64).tobytes()
+    assert octets.count(node) == 1
+    with pytest.raises(ProtocolError):
+        decode_batch(octets.replace(node, np.array([3, claimed], np.int64).tobytes()))
+
+
+def test_codes_are_checked_though_all_are_said_to_be_null():
+    codes = pa.array([0, 1_000_000, None], pa.int32())
+    wrong = pa.DictionaryArray.from_arrays(codes, pa.array(["tea"]), safe=False)
+    octets = encode_batch(pa.record_batch({"word": wrong}))
+    node = np.array([3, 1], np.int64).tobytes()
+    assert octets.count(node) == 1
+    with pytest.raises(ProtocolError, match="a wrong count of nulls"):
+        decode_batch(octets.replace(node, np.array([3, 3], np.int64).tobytes()))
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_compressed_batches_and_dictionaries_are_refused_before_they_are_decompressed(codec: str):
+    plain = pa.record_batch({"n": np.zeros(2**23, np.int64)})
+    coded = pa.record_batch({"word": pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array(["a" * 2**26]))})
+    for batch in (plain, coded):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+            writer.write_batch(batch)
+        octets = sink.getvalue().to_pybytes()
+        assert len(octets) < 2**20
+        before = pa.default_memory_pool().bytes_allocated()
+        peak = pa.default_memory_pool().max_memory()
+        with pytest.raises(ProtocolError, match="compressed"):
+            decode_batch(octets)
+        assert pa.default_memory_pool().bytes_allocated() == before
+        assert pa.default_memory_pool().max_memory() == peak
