@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from framework.errors import ProtocolError
 from operators.columns.aggregating import CompiledAggregates, UpdateLoop, apply_batch
 from operators.columns.combining import Combined
 from operators.columns.module_cache import load
@@ -102,7 +103,10 @@ class Partials:
 
     def merge(self, table: Table, batch: pa.RecordBatch, keys: Keys, dirty: DirtyEntries) -> None:
         """Merge partial states into `table`, and record its dirty entries."""
-        states = read_only(words_of_column(batch.column(STATES)).reshape(-1))
+        column = batch.column(STATES)
+        if column.type != self._schema.field(STATES).type or column.null_count:
+            raise ProtocolError(f"partial states of {8 * self._words} bytes came as {column.type}, or null")
+        states = read_only(words_of_column(column).reshape(-1))
         apply_batch(batch, UpdateLoop(self._module.merge, keys, (states,)), table, dirty)
 
     def _keys(self, batch: pa.RecordBatch) -> Keys:

@@ -2,6 +2,9 @@
 
 A key is its values in a row. Each has a byte that is 0 for null, and nothing more then; else 1, the length of a string
 in 4 bytes, and the value's bytes, 8 of a number. So keys are equal if and only if their bytes are.
+
+Packed keys come from other workers, too. Whoever unpacks them learns whether they are such keys: no length leads out
+of its key, and each key is used up.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from framework.errors import ProtocolError
 from routing.columns.compiled import kernel
 from routing.columns.memory import Array
 
@@ -46,20 +50,30 @@ def pack(parts: Sequence[KeyPart]) -> tuple[Array, Array]:
 
 
 def unpack(offsets: Array, data: Array, strings: Sequence[bool]) -> list[KeyPart]:
-    """Unpack keys into columns, of which `strings` tells the kinds."""
-    cursors = np.asarray(offsets[:-1], np.int64).copy()
+    """Unpack keys into columns, of which `strings` tells the kinds; or `ProtocolError`."""
+    cursors, limits = np.array(offsets[:-1], np.int64), np.array(offsets[1:], np.int64)
     parts = []
     for string in strings:
         nulls = np.empty(len(cursors), np.bool_)
         starts, ends = np.empty(len(cursors), np.int64), np.zeros(len(cursors) + 1, np.int64)
-        _measure(cursors, data, string, nulls, starts, ends)
+        row = _measure(cursors, limits, data, string, nulls, starts, ends)
+        if row < len(cursors):
+            raise _unfit(offsets, row, strings)
         if string:
             values = np.empty(ends[-1], np.uint8)
             _gather(starts, ends, data, values)
             parts.append(KeyPart(nulls, ends, values))
         else:
             parts.append(KeyPart(nulls, np.zeros(0, np.int64), take_words(starts, nulls, data)))
+    if (cursors != limits).any():
+        raise _unfit(offsets, int(np.argmax(cursors != limits)), strings)
     return parts
+
+
+def _unfit(offsets: Array, row: int, strings: Sequence[bool]) -> ProtocolError:
+    size = int(offsets[row + 1]) - int(offsets[row])
+    kinds = ", ".join("a string" if string else "a number" for string in strings)
+    return ProtocolError(f"a key of several columns whose {size} bytes are not those of ({kinds})")
 
 
 def take_words(starts: Array, nulls: Array, data: Array) -> Array:
@@ -95,23 +109,33 @@ def _pack_column(cursors: Array, nulls: Array, offsets: Array, data: Array, out:
 
 
 @kernel
-def _measure(cursors: Array, data: Array, string: bool, nulls: Array, starts: Array, ends: Array) -> None:
-    """Where the next value of each key starts, and the ends of the values in a row; cursors move behind it."""
+def _measure(cursors: Array, limits: Array, data: Array, string: bool, nulls: Array, starts: Array, ends: Array) -> int:
+    """Where the next value of each key starts, and the ends of the values in a row; cursors move behind it.
+
+    Returns the first key that its value would lead out of, or the number of keys.
+    """
     for row in range(len(cursors)):
-        at = cursors[row]
+        at, limit = cursors[row], limits[row]
+        if at >= limit or data[at] > 1:
+            return row
         nulls[row] = data[at] == 0
         at += 1
         size = np.int64(8)
         if nulls[row]:
             size = np.int64(0)
         elif string:
+            if at + LENGTH_BYTES > limit:
+                return row
             size = np.int64(0)
             for byte in range(LENGTH_BYTES):
                 size |= np.int64(data[at + byte]) << (8 * byte)
             at += LENGTH_BYTES
+        if at + size > limit:
+            return row
         starts[row] = at
         ends[row + 1] = ends[row] + size
         cursors[row] = at + size
+    return len(cursors)
 
 
 @kernel

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from framework.errors import ProtocolError
 from routing.columns.compiled import inlined
 from routing.columns.memory import load_u8, load_u64, store, trailing_zeros
 
@@ -41,12 +42,15 @@ def hll_add(registers, hash, bits, lowered, used):
 
 @inlined
 def hll_merge(registers, others, bits, lowered, used):
-    """Merge the registers at another address; return as `hll_add` does."""
+    """Merge the registers at another address, which may be a peer's; return as `hll_add` does."""
+    rank_max = SUM_BITS - bits
     for first in range(0, 1 << bits, 8):
         if load_u64(others + first) != np.uint64(0):
             for at in range(first, first + 8):
                 rank = np.int64(load_u8(others + at))
-                lowered, used = _raise_register(registers + at, rank, SUM_BITS - bits, lowered, used)
+                if rank > rank_max:
+                    raise ProtocolError("a HyperLogLog sketch with a rank that no hash has")
+                lowered, used = _raise_register(registers + at, rank, rank_max, lowered, used)
     return lowered, used
 
 

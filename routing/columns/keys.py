@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framework.errors import GraphError
+from framework.errors import GraphError, ProtocolError
 from framework.suggest import hint
 from routing.columns import composite_key, hashing
 from routing.columns.memory import WORD, Array, empty, padded
@@ -225,8 +225,9 @@ class KeyColumns:
         return Keys(read_only(column.hashes(values)), *byte_strings(values), _NO_NULLS, codes_of(array))
 
     def keys_from_bytes(self, offsets: Array, data: Array, nulls: Array) -> Keys:
-        """The keys that have these bytes."""
+        """The keys that have these bytes; or `ProtocolError`, if they are no such keys."""
         offsets, data, nulls = read_only(offsets), read_only(padded(data)), read_only(nulls)
+        self._check_bytes(offsets, nulls)
         return Keys(read_only(self._hashes(self._arrays(offsets, data, nulls))), offsets, data, nulls)
 
     def decode(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
@@ -254,6 +255,18 @@ class KeyColumns:
                 )
         offsets, data = composite_key.pack(parts)
         return read_only(offsets), read_only(padded(data)), _NO_NULLS
+
+    def _check_bytes(self, offsets: Array, nulls: Array) -> None:
+        """Raise `ProtocolError` unless keys of a number have 8 bytes. `composite_key` checks composite ones."""
+        if len(self.columns) > 1:
+            if nulls.any():
+                raise ProtocolError("a key of several columns that is null as a whole")
+        elif self.columns[0].kind != "bytes":
+            unfit = np.diff(offsets) != 8
+            if len(nulls):
+                unfit &= ~nulls
+            if unfit.any():
+                raise ProtocolError(f"a key of {self.columns[0].type} that has not 8 bytes")
 
     def _arrays(self, offsets: Array, data: Array, nulls: Array) -> list[pa.Array]:
         """The columns of the keys that have these bytes, of the types `stored`."""
@@ -313,7 +326,12 @@ def _from_stored(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def byte_strings(array: pa.Array) -> tuple[Array, Array]:
-    """The offsets and the bytes of an array of strings, without a copy."""
+    """The offsets and the bytes of an array of strings, without a copy.
+
+    Raises `ProtocolError` for another type, such as views: a peer may send what the stream does not have.
+    """
+    if array.type.id not in _STRINGS:
+        raise ProtocolError(f"a column of {array.type} where strings were expected")
     _, offsets, data = array.buffers()
     kind, size = (np.int64, 8) if array.type.id in _WIDE else (np.int32, 4)
     if offsets is None or not len(array):
@@ -326,11 +344,18 @@ def byte_strings(array: pa.Array) -> tuple[Array, Array]:
 _WIDE = frozenset({pa.large_string().id, pa.large_binary().id})
 """The types of strings whose offsets have 64 bits."""
 
+_STRINGS = _WIDE | {pa.string().id, pa.binary().id}
+
 
 def _known_hashes(batch: pa.RecordBatch) -> Array | None:
     """The hashes that a batch carries, if it does."""
     index = batch.schema.get_field_index(HASHES)
-    return None if index < 0 else _words(batch.column(index))
+    if index < 0:
+        return None
+    hashes = batch.column(index)
+    if hashes.type != pa.uint64():
+        raise ProtocolError(f"hashes of keys that came as {hashes.type}")
+    return _words(hashes)
 
 
 def codes_of(array: pa.DictionaryArray) -> Array:

@@ -73,10 +73,12 @@ class TableState:
         batch = decode_batch(chunk)
         if not batch.schema.equals(self._schema):
             raise ProtocolError(f"a bin of {self._schema} came as {batch.schema}")
-        keys = batch.column(0)
+        keys, *states = batch.columns
+        if any(column.null_count for column in states):
+            raise ProtocolError(f"a bin of {self._schema} came with a null in a state")
         nulls = nulls_of(keys) if keys.null_count else np.zeros(0, np.bool_)
         words = np.zeros((len(batch), self._table.state_words), np.uint64)
-        for (at, _), column in zip(self._word_slices(), batch.columns[1:], strict=True):
+        for (at, _), column in zip(self._word_slices(), states, strict=True):
             words[:, at] = words_of_column(column)
         self._table.install(self._key.keys_from_bytes(*byte_strings(keys), nulls), words)
 

@@ -9,14 +9,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from framework.errors import OperatorFailed
+from framework.errors import OperatorFailed, ProtocolError
 from framework.launch.config import Config
 from framework.launch.execute import example, execute
 from framework.worker.worker import Worker
 from operators import ControlInput, Input, Probe, iterator_source
 from operators.columns import ColumnInput
 from operators.columns import aggregates as agg
-from operators.columns.partials import Partials
+from operators.columns.aggregating import CompiledAggregates
+from operators.columns.combining import Combined
+from operators.columns.partials import STATES, Partials
+from routing.bins import Bins
+from routing.columns.keys import KeyColumns
+from routing.columns.table.dirty_entries import DirtyEntries
+from routing.columns.table.table import Table
 from tests.unit.operators.moving import Feed, by_epoch, run_moving
 
 SCHEMA = {"key": str, "epoch": int, "whole": int, "real": float}
@@ -230,3 +236,30 @@ def test_keys_of_any_type_are_combined(key: pa.Array, combined: list[int]):
     assert one == two
     assert len(one) == 3 * 7
     assert combined == [7, 7, 7]
+
+
+def partials_of(aggregates: dict[str, agg.Aggregate]) -> tuple[Partials, Table]:
+    schema = pa.schema({"key": pa.string(), "n": pa.int64()})
+    key = KeyColumns.of(schema, "key", "a test")
+    combined = Combined.of(schema, aggregates, "a test", per_record=False)
+    return Partials(combined, CompiledAggregates(combined, key), key), Table(Bins(1), combined.state_words)
+
+
+@pytest.mark.parametrize("states", [pa.array([bytes(1)], pa.binary(1)), pa.array([None], pa.binary(16)), pa.array([1])])
+def test_partial_states_of_another_size_are_refused(states: pa.Array):
+    partials, table = partials_of({"sum": agg.sum("n")})
+    batch = pa.record_batch({"key": ["tea"], STATES: states})
+    with pytest.raises(ProtocolError, match="partial states of 16 bytes came as"):
+        partials.merge(table, batch, KeyColumns.of(batch.schema, "key", "a test").keys(batch), DirtyEntries())
+
+
+def test_a_sketch_with_a_rank_that_no_hash_has_is_refused():
+    partials, table = partials_of({"distinct": agg.approx_distinct("n", error=0.3)})
+    rows = pa.record_batch({"key": ["tea"] * 100, "n": list(range(100))})
+    batch = partials.combine(rows)
+    assert Partials.are_in(batch)
+    [states] = batch.column(STATES).to_pylist()
+    wrong = pa.array([states[:-16] + b"\xff" * 16], batch.column(STATES).type)
+    batch = batch.set_column(batch.schema.get_field_index(STATES), STATES, wrong)
+    with pytest.raises(ProtocolError, match="a rank that no hash has"):
+        partials.merge(table, batch, KeyColumns.of(batch.schema, "key", "a test").keys(batch), DirtyEntries())
