@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from framework.errors import ProtocolError
 from routing.columns.compiled import inlined, kernel
 from routing.columns.memory import address_of, load_i64, load_u64, load_up_to_8, store
 from routing.columns.table.layout import (
@@ -224,10 +225,15 @@ def _mark_tombstone(slots, size, low, entry):
 
 @kernel
 def remove(meta, entry, bin_id):
-    """Remove an entry of a bin. `meta` is what `meta_address` returned."""
+    """Remove an entry of a bin. `meta` is what `meta_address` returned.
+
+    The bin follows from a hash, and a peer may have sent a key with another key's: its list must stay whole.
+    """
     width, entries, arena = _meta(meta, WIDTH), _meta(meta, ENTRIES), _meta(meta, ARENA)
     at = entries + 8 * width * entry
     key, links = load_u64(at + 8 * KEY), load_u64(at + 8 * LINKS)
+    if np.int64(links & LOW_MASK) == NO_ENTRY and load_i64(_meta(meta, HEADS) + 8 * bin_id) != entry:
+        raise ProtocolError("a key came with the hash of another")
     _mark_tombstone(_meta(meta, SLOTS), _meta(meta, SLOTS_SIZE), key >> HALF_BITS, entry)
     _mark_tombstone(_meta(meta, OLD), _meta(meta, OLD_SIZE), key >> HALF_BITS, entry)
     place = np.int64(key & LOW_MASK)

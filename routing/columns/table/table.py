@@ -187,7 +187,7 @@ class Table:
 
     def extract(self, bin_id: BinId, bytes_max: int) -> Iterator[tuple[Array, Array, Array, Array]]:
         """Remove a bin, in chunks: offsets and bytes of keys, which of them are null, and their states."""
-        while self._counts[bin_id]:
+        while self._heads[bin_id] != NO_ENTRY:
             count, size = _measure(self.view(), bin_id, bytes_max)
             offsets, data = np.zeros(count + 1, np.int32), np.empty(size, np.uint8)
             nulls, states = np.zeros(count, np.bool_), np.empty((count, self._state_words), np.uint64)

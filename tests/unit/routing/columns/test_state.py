@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -71,3 +73,17 @@ def test_hashes_of_another_type_are_refused():
     batch = pa.record_batch({HASHES: np.zeros(1, np.int32), "n": [1]})
     with pytest.raises(ProtocolError, match="hashes of keys that came as int32"):
         KEY.hashes(batch)
+
+
+def test_a_key_that_came_with_the_hash_of_another_is_not_taken_out_of_the_other_s_bin():
+    table, bins = Table(Bins(4), 1), Bins(4)
+    keys = KEY.keys(pa.record_batch({"n": list(range(8))}))
+    other = next(
+        row for row in range(8) if keys.hashes[row] >> np.uint64(bins.shift) != keys.hashes[0] >> np.uint64(62)
+    )
+    two = KEY.keys(pa.record_batch({"n": [0, other]}))
+    table.install(replace(two, hashes=two.hashes[::-1].copy()), np.zeros((2, 1), np.uint64))
+    with pytest.raises(ProtocolError, match="a key came with the hash of another"):
+        table.remove(table.entries()[:1], two.hashes[:1])
+    assert table.entries().tolist() == [0, 1]
+    assert sum(len(nulls) for bin_id in range(4) for _, _, _, nulls in table.extract(BinId(bin_id), 2**20)) == 2
