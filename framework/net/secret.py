@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from framework.errors import ConfigError
+from framework.ownership import make_private
 
 SECRET_BYTES = 32
 SECRET_VARIABLE = "HAILER_SECRET_FILE"
@@ -25,7 +26,17 @@ def default_secret_path(environ: Mapping[str, str] | None = None) -> Path:
     if named := environ.get(SECRET_VARIABLE):
         return Path(named)
     state = environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "hailer" / "secret"
+    return (Path(state) if state else _home() / ".local" / "state") / "hailer" / "secret"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"the cluster's secret has no place, since this user has no home directory (HOME is not set); set "
+            f"{SECRET_VARIABLE} to a file that this user owns"
+        ) from error
 
 
 def load_or_create_secret(path: Path | None = None) -> bytes:
@@ -44,8 +55,14 @@ def load_or_create_secret(path: Path | None = None) -> bytes:
 
 def _load(path: Path) -> bytes:
     with path.open("rb") as file:
-        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        found = os.fstat(file.fileno())
         secret = file.read()
+    mode = stat.S_IMODE(found.st_mode)
+    if found.st_uid not in (0, os.getuid()):
+        raise ConfigError(
+            f"the cluster's secret at {path} belongs to user {found.st_uid}, who knows it; delete it and let a new one "
+            f"be made, or set {SECRET_VARIABLE} to a file that this user owns"
+        )
     if mode & 0o077:
         raise ConfigError(
             f"others can reach the cluster's secret at {path} (mode {mode:o}); "
@@ -60,7 +77,7 @@ def _load(path: Path) -> bytes:
 
 
 def _create(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -6,13 +6,18 @@ directory is named after the source of this whole package: another version compi
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import tempfile
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+
+from framework.errors import ConfigError
+from framework.ownership import exposed_parent, exposure, make_private
 
 CACHE_VARIABLE = "HAILER_CACHE_DIR"
 
@@ -21,12 +26,12 @@ CACHE_VARIABLE = "HAILER_CACHE_DIR"
 def cache_directory() -> Path:
     """The directory of this version's compiled code, writable by its user only, else a temporary one.
 
-    numba loads cached code as pickles, so who can write there can run code.
+    numba loads cached code as pickles, so who can write there, or replace a directory on the way there, can run code.
     """
     directory = _chosen()
     with suppress(OSError):
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return directory if _is_private(directory) else Path(tempfile.mkdtemp(prefix="hailer-"))
+        make_private(directory)
+    return directory if _is_private(directory) else _temporary()
 
 
 def existing_cache_directory() -> Path | None:
@@ -37,16 +42,41 @@ def existing_cache_directory() -> Path | None:
 
 def _is_private(directory: Path) -> bool:
     try:
-        owner = directory.stat()
+        exposed = exposure(directory) or exposed_parent(directory)
     except OSError:
         return False
-    return owner.st_uid == os.getuid() and not owner.st_mode & 0o022 and os.access(directory, os.W_OK)
+    return exposed is None and directory.is_dir() and os.access(directory, os.W_OK)
+
+
+def _temporary() -> Path:
+    """A directory that is removed when this process, not a fork of it, exits."""
+    directory, process = Path(tempfile.mkdtemp(prefix="hailer-")), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == process:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    atexit.register(remove)
+    return directory
 
 
 def _chosen() -> Path:
-    chosen = os.environ.get(CACHE_VARIABLE)
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    return (Path(chosen) if chosen else base / "hailer") / _version()
+    """The directory, without symbolic links, so that those who can be checked on the way to it are all there are."""
+    return (_base() / _version()).resolve()
+
+
+def _base() -> Path:
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        return Path(chosen)
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        return Path(caches) / "hailer"
+    try:
+        return Path.home() / ".cache" / "hailer"
+    except RuntimeError as error:
+        raise ConfigError(
+            f"compiled code needs a directory, and this user has no home directory (HOME is not set); set "
+            f"{CACHE_VARIABLE} to a directory that nobody else can write to"
+        ) from error
 
 
 @cache

@@ -21,6 +21,7 @@ ROOMS = {
     "framework": {
         "errors": "",
         "suggest": "",
+        "ownership": "",
         "error_context": "",
         "membership.members": "",
         "events": "progress membership.members",
@@ -29,7 +30,7 @@ ROOMS = {
         "dataflow": "errors error_context events progress wire membership.members membership.inheritance",
         "membership": "errors events progress wire",
         "worker": "errors events progress wire dataflow membership",
-        "net": "errors membership.members wire worker.transport",
+        "net": "errors ownership membership.members wire worker.transport",
         "launch": "errors events membership dataflow worker net",
         "simulation": "errors events progress wire dataflow membership worker",
     },
@@ -76,7 +77,7 @@ ROOMS = {
 that is run as a program runs itself, and `control` and `spark` where the command starts a job there."""
 
 PURE = {
-    "framework": "all",
+    "framework": "all but ownership",
     "framework.dataflow": "all",
     "framework.launch": "merge output_lines",
     "framework.membership": "all",

@@ -10,6 +10,7 @@ import pytest
 
 from framework.errors import ConfigError
 from framework.net.secret import default_secret_path, load_or_create_secret
+from tests.unit.foreign import give_away
 
 
 def test_the_secret_is_made_once_and_is_private(tmp_path: Path) -> None:
@@ -58,3 +59,21 @@ def test_where_the_secret_is() -> None:
     assert default_secret_path({"HAILER_SECRET_FILE": "/a/b"}) == Path("/a/b")
     assert default_secret_path({"XDG_STATE_HOME": "/state"}) == Path("/state/hailer/secret")
     assert default_secret_path({}) == Path.home() / ".local/state/hailer/secret"
+
+
+def test_a_secret_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "secret"
+    load_or_create_secret(path)
+    give_away(path, monkeypatch)
+    with pytest.raises(ConfigError, match=r"belongs to user \d+, who knows it; delete it"):
+        load_or_create_secret(path)
+
+
+def test_without_a_home_directory_a_file_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+    assert default_secret_path({"HAILER_SECRET_FILE": "/a/b"}) == Path("/a/b")
+    with pytest.raises(ConfigError, match="set HAILER_SECRET_FILE"):
+        default_secret_path({})
