@@ -39,9 +39,9 @@ def _version() -> bytes:
 def load(text: str) -> ModuleType:
     """The module of a source, from its file, beside which numba caches the compiled code."""
     path = _path(text)
-    if path.stem not in _loaded and not path.exists():
+    if path.stem not in _loaded and _read(path) != text:
         write_atomically(path, text)
-    return _load_file(path)
+    return _execute(path, text)
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -61,22 +61,30 @@ def load_named(generated: Iterable[str], kernels: Iterable[CompiledName]) -> Non
     """Load what another process has generated and compiled, as far as it is in the cache."""
     for name in generated:
         path = cache_directory() / f"{name}.py"
-        if re.fullmatch(NAME, name) and path.exists():
-            _load_file(path)
+        if re.fullmatch(NAME, name) and (text := _read(path)) is not None and _path(text) == path:
+            _execute(path, text)
     load_kernels_named(kernels)
 
 
-def _load_file(path: Path) -> ModuleType:
+def _read(path: Path) -> str | None:
+    """The text of a file, if it can be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _execute(path: Path, text: str) -> ModuleType:
+    """The module of this text, which is also in the file: neither that nor bytecode beside it is executed."""
     name = path.stem
     if name in _loaded:
         return _loaded[name]
     spec = importlib.util.spec_from_file_location(f"hailer_{name}", path)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     with caching():
-        spec.loader.exec_module(module)
+        exec(compile(text, str(path), "exec"), module.__dict__)
     _loaded[name] = module
     return module
 
