@@ -22,4 +22,4 @@ class JobEnded(JobUnreachable):
 
 
 class RunDirectoryUnusable(WorldError):
-    """The directory that a job is found by cannot be written."""
+    """The directory that a job is found by cannot be written, or others can write to it."""

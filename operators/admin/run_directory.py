@@ -4,6 +4,9 @@ Each running job has a folder of its own there, by its name: `job.json` says whe
 process supervises it, `token` (mode 0600) is what a request must show. A job that ends leaves only `ended.json`, which
 says how it ended to a command that it ended under; the next of its name removes it. What a killed one left behind is
 known by its process id and start time, and makes way for the next, too.
+
+Who can write here could have commands talk to a job of theirs, and be shown what is sent to it. So what is read must be
+this user's: the run directory, a job's folder, and the files in it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from framework.ownership import exposure, read_private
 from framework.suggest import hint
 from operators.admin.errors import NoSuchJob, RunDirectoryUnusable
 
@@ -118,6 +122,7 @@ def claim(directory: Path, job: str) -> JobFolder:
 
 def running_jobs(directory: Path) -> list[RunningJob]:
     """The jobs that run in a directory, by name."""
+    _check_private(directory / FOLDER)
     jobs = [job for path in (directory / FOLDER).glob("*/job.json") if (job := _read(path)) is not None]
     return sorted((job for job in jobs if job.alive), key=lambda job: job.name)
 
@@ -137,7 +142,9 @@ def find_job(directory: Path, name: str | None) -> tuple[RunningJob, str]:
         there = "is" if len(jobs) == 1 else "are"
         raise NoSuchJob(f"no job {name!r} runs in {directory}; there {there} {listed}{hint(name, names)}")
     try:
-        return chosen[0], (directory / FOLDER / chosen[0].name / "token").read_text(encoding="ascii")
+        token = directory / FOLDER / chosen[0].name / "token"
+        _check_private(token)
+        return chosen[0], read_private(token)
     except FileNotFoundError as error:
         raise NoSuchJob(f"job {chosen[0].name!r} has just ended") from error
     except OSError as error:
@@ -198,7 +205,8 @@ def _is_claimed(folder: Path) -> bool:
 @contextmanager
 def _locked(root: Path) -> Iterator[None]:
     """Nobody else claims a folder meanwhile."""
-    root.mkdir(exist_ok=True)
+    root.mkdir(mode=0o755, exist_ok=True)
+    _check_private(root)
     ignore = root / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n", encoding="ascii")
@@ -233,10 +241,25 @@ def _write(path: Path, text: str) -> None:
     draft.rename(path)
 
 
-def _read(path: Path) -> RunningJob | None:
-    """What a file says, or None if it has just gone or is not ours."""
+def _check_private(path: Path) -> None:
+    """Raise `RunDirectoryUnusable` if others can change what is here."""
     try:
-        return RunningJob(**json.loads(path.read_text(encoding="utf-8")))
+        exposed = exposure(path)
+    except OSError:  # it has just gone, or this user may not see it
+        return
+    if exposed is not None:
+        raise RunDirectoryUnusable(
+            f"{path} cannot be trusted: {exposed}; if it is yours, close it with `chmod go-w {path}`, else remove it, "
+            f"or run the job in a directory of your own"
+        )
+
+
+def _read(path: Path) -> RunningJob | None:
+    """What a file says, or None if it has just gone or is no job's; `RunDirectoryUnusable` if others can change it."""
+    for trusted in (path.parent, path):
+        _check_private(trusted)
+    try:
+        return RunningJob(**json.loads(read_private(path)))
     except (OSError, ValueError, TypeError):
         return None
 

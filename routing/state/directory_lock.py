@@ -8,6 +8,7 @@ process of this machine holds. `exclusive` and `try_lock` serve other directorie
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -19,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from framework.ownership import exposure, make_private
 from routing.state.errors import StoreLocked, StoreUnusable
 
 OWNER = "owner"
@@ -44,7 +46,8 @@ class DirectoryLock:
 def lock_directory(path: Path, *, temporary: bool = False) -> DirectoryLock:
     """Lock a directory, which is made if there is none."""
     with _translate_errors(path):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path)
+        _check_private(path)
         descriptor = try_lock(path / OWNER)
         if descriptor is None:
             raise StoreLocked(
@@ -60,7 +63,7 @@ def lock_fresh_directory(parent: Path | None) -> DirectoryLock:
     """Make and lock a directory in `parent`, by default one of this user's own among the temporary files."""
     parent = _private_parent() if parent is None else parent
     with _translate_errors(parent):
-        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(parent)
         with exclusive(parent / ".lock"):  # a directory that was just made is not locked yet
             for path in parent.glob(f"{FRESH}*"):
                 if _is_dead(path):
@@ -71,7 +74,7 @@ def lock_fresh_directory(parent: Path | None) -> DirectoryLock:
 @contextmanager
 def exclusive(path: Path, *, mode: int = 0o600) -> Iterator[None]:
     """Hold the lock of a file, once no other process does; a new file has `mode`."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+    descriptor = _open_lock(path, mode)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -81,13 +84,36 @@ def exclusive(path: Path, *, mode: int = 0o600) -> Iterator[None]:
 
 def try_lock(path: Path) -> int | None:
     """A descriptor that holds the lock of a file, which is made if there is none; None if somebody else's does."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _open_lock(path, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def _open_lock(path: Path, mode: int) -> int:
+    """Open a lock file, which its holder may truncate: so it must not be another file by a link of whatever kind."""
+    no_lock = OSError(errno.EMLINK, f"{path.name!r} in it is no lock file, but a link; remove it", str(path))
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    except OSError as error:
+        raise no_lock if error.errno == errno.ELOOP else error from None
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise no_lock
+    return descriptor
+
+
+def _check_private(path: Path) -> None:
+    exposed = exposure(path.resolve())
+    if exposed is not None:
+        raise StoreUnusable(
+            f"no state can be kept in {path}: {exposed}; close it with `chmod go-w {path}`, or give the store a "
+            f"directory of this user's"
+        )
 
 
 def _private_parent() -> Path:
@@ -105,12 +131,15 @@ def _private_parent() -> Path:
 
 def _is_dead(path: Path) -> bool:
     """Whether the store of this directory is gone for certain. Locks need not reach other machines."""
-    owner = _owner(path)
+    try:
+        owner = _owner(path)
+    except PermissionError:  # another user's
+        return False
     if owner and not owner.endswith(f" on {socket.gethostname()}"):
         return False
     try:
         lock = try_lock(path / OWNER)
-    except FileNotFoundError:  # its own process is just removing it
+    except OSError:  # its own process is just removing it, or it is another user's
         return False
     if lock is None:
         return False

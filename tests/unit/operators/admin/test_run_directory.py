@@ -24,6 +24,7 @@ from operators.admin.run_directory import (
     how_it_ended,
     running_jobs,
 )
+from tests.unit.foreign import give_away
 
 
 def start(directory: Path, name: str, port: int = 1) -> str:
@@ -148,3 +149,34 @@ def test_processes_have_births_and_the_dead_have_none():
         os._exit(0)
     os.waitpid(child, 0)
     assert birth(child) == ""
+
+
+@pytest.mark.parametrize("of", [".", "counts", "counts/job.json", "counts/token"])
+def test_what_others_can_change_is_not_believed(of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    start(tmp_path, "counts")
+    path = tmp_path / FOLDER / of
+    mode = stat.S_IMODE(path.stat().st_mode)
+    path.chmod(mode | 0o020)
+    with pytest.raises(RunDirectoryUnusable, match=f"others can write to it.*chmod go-w {path.resolve()}"):
+        find_job(tmp_path, None)
+    path.chmod(mode)
+    find_job(tmp_path, None)
+    give_away(path, monkeypatch)
+    with pytest.raises(RunDirectoryUnusable, match="it belongs to user"):
+        find_job(tmp_path, None)
+
+
+def test_a_job_claims_no_folder_where_others_can_write(tmp_path: Path):
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER).chmod(0o777)
+    with pytest.raises(RunDirectoryUnusable, match="mode 777"):
+        claim(tmp_path, "counts")
+
+
+def test_the_lock_of_a_run_directory_may_not_lead_to_another_file(tmp_path: Path):
+    (tmp_path / "matters").write_text("much")
+    (tmp_path / FOLDER).mkdir(mode=0o755)
+    (tmp_path / FOLDER / "lock").symlink_to(tmp_path / "matters")
+    with pytest.raises(RunDirectoryUnusable, match="'lock' in it is no lock file, but a link; remove it"):
+        claim(tmp_path, "counts")
+    assert (tmp_path / "matters").read_text() == "much"
