@@ -11,14 +11,12 @@ this user's: the run directory, a job's folder, and the files in it.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -27,13 +25,13 @@ from pathlib import Path
 from framework.ownership import exposure, read_private
 from framework.suggest import hint
 from operators.admin.errors import NoSuchJob, RunDirectoryUnusable
+from routing.state.directory_lock import exclusive
 
 FOLDER = ".hailer"
 ENDED = "ended.json"
 NAMESAKES_MAX = 100
 LOCK_S_MAX = 5.0
 """How long others may take to claim their folders."""
-LOCK_POLL_S = 0.02
 REPORT_CHARS_MAX = 65_536
 
 
@@ -210,26 +208,11 @@ def _locked(root: Path) -> Iterator[None]:
     ignore = root / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n", encoding="ascii")
-    descriptor = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        _lock(descriptor, root)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, root: Path) -> None:
-    """Whoever may read the lock can hold it; the job, whose processes run already, waits only so long."""
-    deadline_s = time.monotonic() + LOCK_S_MAX
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline_s:
-                raise RunDirectoryUnusable(f"another process has held {root}/lock for {LOCK_S_MAX:g} s") from None
-            time.sleep(LOCK_POLL_S)
-        else:
-            return
+        with exclusive(root / "lock", mode=0o666, within_s=LOCK_S_MAX):
+            yield
+    except TimeoutError as error:
+        raise RunDirectoryUnusable(str(error.strerror)) from error
 
 
 def _write(path: Path, text: str) -> None:

@@ -15,6 +15,7 @@ import shutil
 import socket
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from routing.state.errors import StoreLocked, StoreUnusable
 
 OWNER = "owner"
 FRESH = "store-"
+SWEEP_S_MAX = 60.0
+"""How long others may take to remove what dead processes have left."""
+POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ def lock_fresh_directory(parent: Path | None) -> DirectoryLock:
     parent = _private_parent() if parent is None else parent
     with _translate_errors(parent):
         make_private(parent)
-        with exclusive(parent / ".lock"):  # a directory that was just made is not locked yet
+        with exclusive(parent / ".lock", within_s=SWEEP_S_MAX):  # a directory that was just made is not locked yet
             for path in parent.glob(f"{FRESH}*"):
                 if _is_dead(path):
                     shutil.rmtree(path, ignore_errors=True)
@@ -72,14 +76,28 @@ def lock_fresh_directory(parent: Path | None) -> DirectoryLock:
 
 
 @contextmanager
-def exclusive(path: Path, *, mode: int = 0o600) -> Iterator[None]:
-    """Hold the lock of a file, once no other process does; a new file has `mode`."""
+def exclusive(path: Path, *, mode: int = 0o600, within_s: float) -> Iterator[None]:
+    """Hold the lock of a file, once no other process does; a new file has `mode`. Raises `TimeoutError`."""
     descriptor = _open_lock(path, mode)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _lock(descriptor, path, within_s)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path, within_s: float) -> None:
+    deadline_s = time.monotonic() + within_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline_s:
+                text = f"another process has held {path} for {within_s:g} s"
+                raise TimeoutError(errno.ETIMEDOUT, text) from None
+            time.sleep(POLL_S)
+        else:
+            return
 
 
 def try_lock(path: Path) -> int | None:

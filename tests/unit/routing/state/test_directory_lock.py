@@ -15,17 +15,24 @@ from tests.unit.foreign import give_away
 
 def test_an_exclusive_lock_keeps_others_out_until_it_ends(tmp_path: Path):
     path = tmp_path / "lock"
-    with exclusive(path), path.open() as other, pytest.raises(BlockingIOError):
+    with exclusive(path, within_s=0.0), path.open() as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with path.open() as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def test_an_exclusive_lock_is_waited_for_only_so_long(tmp_path: Path):
+    path = tmp_path / "lock"
+    held = r"another process has held .*lock for 0.05 s"
+    with exclusive(path, within_s=0.0), pytest.raises(TimeoutError, match=held), exclusive(path, within_s=0.05):
+        raise AssertionError("two have it")
+
+
 def test_an_exclusive_lock_ends_with_an_error_too(tmp_path: Path):
     path = tmp_path / "lock"
-    with pytest.raises(ZeroDivisionError), exclusive(path):
+    with pytest.raises(ZeroDivisionError), exclusive(path, within_s=0.0):
         raise ZeroDivisionError
-    with exclusive(path):
+    with exclusive(path, within_s=0.0):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -44,7 +51,10 @@ def planted(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_a_lock_does_not_follow_links_and_truncates_nothing(planted: Path):
-    with pytest.raises(OSError, match="is no lock file, but a link; remove it"), exclusive(planted / "lock"):
+    with (
+        pytest.raises(OSError, match="is no lock file, but a link; remove it"),
+        exclusive(planted / "lock", within_s=0.0),
+    ):
         pass
     with pytest.raises(OSError, match="is no lock file, but a link; remove it"):
         try_lock(planted / "owner")
