@@ -22,6 +22,7 @@ class Config:
 
     threads: int = 1
     addresses: tuple[Address, ...] = (("127.0.0.1", BASE_PORT),)
+    """Where the processes listen that the computation begins with; if this one joins, its own alone."""
     process: int | None = 0
     """None: start all processes on this machine."""
     secret_file: Path | None = None
@@ -39,11 +40,11 @@ class Config:
     @property
     def address(self) -> Address:
         """Where this process listens."""
-        return self.addresses[self.process or 0]
+        return self.addresses[(self.process or 0) if self.join is None else 0]
 
     @property
     def processes(self) -> int:
-        """How many processes there are."""
+        """How many processes the computation begins with."""
         return len(self.addresses)
 
     @property
@@ -126,7 +127,8 @@ def _joining(flags: argparse.Namespace) -> Config:
             raise ConfigError(f"hostfile {flags.hostfile} has no line for process {process}; add its host:port")
     else:
         addresses = _local_addresses(process + 1, BASE_PORT if flags.base_port is None else flags.base_port)
-    return Config(flags.threads, addresses, process, flags.secret_file, True, addresses[server], server, by_hand=True)
+    own = (addresses[process],)
+    return Config(flags.threads, own, process, flags.secret_file, True, addresses[server], server, by_hand=True)
 
 
 def read_hostfile(path: Path, processes: int | None) -> tuple[Address, ...]:
@@ -161,7 +163,8 @@ def with_spawned(config: Config, spawned: Spawned) -> Config:
     config = replace(config, process=spawned.process, addresses=spawned.addresses, joinable=True)
     if spawned.server is None:
         return config
-    return replace(config, join=spawned.addresses[spawned.server], server=spawned.server)
+    server, address = spawned.server
+    return replace(config, join=address, server=server)
 
 
 def _local_addresses(processes: int, base_port: int) -> tuple[Address, ...]:

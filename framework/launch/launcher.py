@@ -54,10 +54,8 @@ class Order:
     """Which processes to start."""
 
     numbers: Sequence[int]
-    known: Sequence[Address]
-    """Where those with lower numbers listen."""
-    server: int | None
-    """The process that helps them to join, if the job runs already."""
+    server: tuple[int, Address] | None
+    """The process that helps them to join, and where it listens, if the job runs already; one joins at a time."""
     outputs: Callable[[int], tuple[int | None, int | None]]
     """Where the standard output and error of each go: descriptors to close, or None for those of this process."""
     should_stop: Callable[[], bool]

@@ -30,7 +30,7 @@ class LocalLauncher:
         """Start them, one by one."""
         listeners = [socket.create_server(("127.0.0.1", 0), backlog=128) for _ in order.numbers]
         try:
-            addresses = [*order.known, *map(_address, listeners)]
+            addresses = list(map(_address, listeners))
             for index, listener in zip(order.numbers, listeners, strict=True):
                 yield self._start(index, listener, addresses, order)
         finally:

@@ -25,6 +25,7 @@ class Spawned:
 
     process: int
     addresses: tuple[Address, ...]
+    """Where the processes listen that start together; if this one joins, its own alone."""
     listener_fd: int
     """The listening socket that the launcher bound for it."""
     lifeline_fd: int
@@ -33,8 +34,8 @@ class Spawned:
     """See `framework.launch.status_pipe`."""
     rpc_fd: int
     """See `framework.launch.rpc`."""
-    server: int | None = None
-    """The process that helps this one to join, if the job runs already."""
+    server: tuple[int, Address] | None = None
+    """The process that helps this one to join, and where it listens, if the job runs already."""
 
     def to_text(self) -> str:
         """One line of JSON: the value of `SPAWNED_VARIABLE`."""
@@ -49,8 +50,10 @@ class Spawned:
     @staticmethod
     def from_text(text: str) -> Spawned:
         """What `to_text` wrote."""
-        process, addresses, *rest = json.loads(text)
-        return Spawned(process, tuple((host, port) for host, port in addresses), *rest)
+        process, addresses, listener_fd, lifeline_fd, status_fd, rpc_fd, server = json.loads(text)
+        known = tuple((host, port) for host, port in addresses)
+        told = None if server is None else (server[0], (server[1][0], server[1][1]))
+        return Spawned(process, known, listener_fd, lifeline_fd, status_fd, rpc_fd, told)
 
     def listener(self) -> socket.socket:
         """The listening socket."""

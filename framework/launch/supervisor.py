@@ -120,8 +120,8 @@ class Supervisor:
     stop: Stop
     control_plane: ControlPlane | None
     children: list[_Child] = field(default_factory=list)
-    _addresses: list[Address] = field(default_factory=list)
-    """Where each process listens, those that have left included: numbers are not used again."""
+    _numbered: int = 0
+    """How many processes there have been, those that have left included: numbers are not used again."""
     _closed: bool = False
     _starting: threading.Lock = field(default_factory=threading.Lock)
     """One start at a time, which may take a while."""
@@ -134,15 +134,15 @@ class Supervisor:
 
     def spawn(self) -> Supervised:
         with self._starting:
-            index = len(self._addresses)
-            if index >= PROCESSES_MAX:
-                raise ConfigError(f"this job has had {index} processes, which is the most; start it again")
-            server = min(child.index for child in self._present() if not child.never_joined)
-            [supervised] = self._start([index], server)
+            present = self._present()
+            if len(present) >= PROCESSES_MAX:
+                raise ConfigError(f"this job has {len(present)} processes, which is the most")
+            server = next(child for child in present if not child.never_joined)
+            [supervised] = self._start([self._numbered], (server.index, server.process.address))
             return supervised
 
     def coming(self, count: int) -> Sequence[WorkerId]:
-        first = len(self._addresses)
+        first = self._numbered
         return [worker for index in range(first, first + count) for worker in self._workers(index)]
 
     def processes(self) -> Sequence[Supervised]:
@@ -178,12 +178,11 @@ class Supervisor:
     def _present(self) -> list[_Child]:
         return [child for child in self.children if not child.left]
 
-    def _start(self, numbers: Sequence[int], server: int | None) -> list[Supervised]:
+    def _start(self, numbers: Sequence[int], server: tuple[int, Address] | None) -> list[Supervised]:
         """Start processes; with the lock held."""
-        alone = len(self._addresses) + len(numbers) == 1
+        alone = self._numbered + len(numbers) == 1
         order = Order(
             numbers,
-            tuple(self._addresses),
             server,
             outputs=lambda index: self._outputs(index, alone=alone),
             should_stop=lambda: self._closed or self.stop.reason is not None,
@@ -207,7 +206,7 @@ class Supervisor:
         if not joins:
             supervised.joined.update(workers)
         with self._changing:
-            self._addresses.append(process.address)
+            self._numbered += 1
             self.children.append(_Child(process, supervised, StatusReader(process.status_fd)))
             closed = self._closed
         if closed:

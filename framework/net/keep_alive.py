@@ -9,9 +9,9 @@ starts the count anew.
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
-from functools import cache
 
 IDLE_S = 5
 INTERVAL_S = 5
@@ -29,18 +29,9 @@ def keep_alive(connection: socket.socket) -> None:
     for option, value in (("TCP_KEEPIDLE", IDLE_S), ("TCP_KEEPINTVL", INTERVAL_S), ("TCP_KEEPCNT", PROBES)):
         if hasattr(socket, option):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    if limits_retransmission():
-        connection.setsockopt(socket.IPPROTO_TCP, TCP_RTO_MAX_MS, RETRANSMIT_MS_MAX)
-
-
-@cache
-def limits_retransmission() -> bool:
-    """Whether this system has `TCP_RTO_MAX_MS`."""
-    if sys.platform != "linux":
-        return False
-    with socket.socket() as probe:
+    if sys.platform == "linux":
         try:
-            probe.getsockopt(socket.IPPROTO_TCP, TCP_RTO_MAX_MS)
-        except OSError:
-            return False
-    return True
+            connection.setsockopt(socket.IPPROTO_TCP, TCP_RTO_MAX_MS, RETRANSMIT_MS_MAX)
+        except OSError as error:
+            if error.errno != errno.ENOPROTOOPT:
+                raise

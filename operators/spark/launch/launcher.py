@@ -77,7 +77,7 @@ class SparkLauncher:
             deadline_s = time.monotonic() + START_S_MAX
             for task in tasks:
                 self._await(task, deadline_s, order)
-            addresses = [*order.known, *(task.address for task in tasks)]
+            addresses = [task.address for task in tasks]
             for task in tasks:
                 task.begin(addresses, order.server)
             if begins:
@@ -188,7 +188,7 @@ class _SparkProcess:
         ]
         threading.Thread(target=self._listen, args=[self._control], name=self._group, daemon=True).start()
 
-    def begin(self, addresses: Sequence[Address], server: int | None) -> None:
+    def begin(self, addresses: Sequence[Address], server: tuple[int, Address] | None) -> None:
         """Let it take up its work: where all listen, and who helps it to join."""
         self._tell({"addresses": addresses, "server": server})
 

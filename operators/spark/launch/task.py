@@ -122,8 +122,7 @@ class _Task:
             while (message := self._control.receive()) is not None:
                 match message:
                     case {"addresses": [*addresses], "server": server}:
-                        known = tuple((host, port) for host, port in addresses)
-                        told = replace(spawned, addresses=known, server=server).to_text()
+                        told = replace(spawned, addresses=tuple(addresses), server=server).to_text()
                         with suppress(OSError):  # it may have ended already
                             lifeline.write(told.encode() + b"\n")
                     case {"do": "end"}:

@@ -101,7 +101,8 @@ def test_what_the_launcher_says_is_heard_once(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_process_that_is_started_later_joins_through_the_one_it_is_told(monkeypatch: pytest.MonkeyPatch):
-    spawned = Spawned(2, local(5, 6, 7), listener_fd=7, lifeline_fd=8, status_fd=9, rpc_fd=10, server=1)
+    server = (1, local(6)[0])
+    spawned = Spawned(2, local(7), listener_fd=7, lifeline_fd=8, status_fd=9, rpc_fd=10, server=server)
     monkeypatch.setenv("HAILER_SPAWNED", spawned.to_text())
     assert Spawned.from_environment() == spawned
     config = with_spawned(Config(threads=2, addresses=local(1), process=0), spawned)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
-from framework.net import keep_alive as module
+from framework.net.keep_alive import TCP_RTO_MAX_MS
 from framework.net.tcp_link import prepare
 from operators.broker.connection import Connection
 from operators.spark.launch.gateway import prepare_stream
@@ -26,5 +27,5 @@ def test_what_takes_a_connection_over_bounds_how_long_it_outlives_its_machine(
         options = [socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT]
         assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert [ours.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [5, 5, 4, 0]
-        if module.limits_retransmission():
-            assert ours.getsockopt(socket.IPPROTO_TCP, module.TCP_RTO_MAX_MS) == 2_000
+        with suppress(OSError):  # before Linux 6.15
+            assert ours.getsockopt(socket.IPPROTO_TCP, TCP_RTO_MAX_MS) == 2_000
