@@ -103,10 +103,12 @@ def _view(words: list[str]) -> pa.Array:
 
 
 def _exchanging(schema: pa.Schema) -> Callable[[bytes], None]:
-    """To decode a batch, scatter its rows by each key, and hash the parts as their owners do."""
+    """To decode a batch, scatter its rows by each key, and count those of each part as their owners do."""
     keys = [KeyColumns.of(schema, names, "a fuzz") for names in (["word"], ["n"], ["n", "word"])]
     division = Division(BINS.shift, np.arange(BINS.count, dtype=np.uint16) % PARTS, PARTS)
     order = np.arange(ROWS - 1, -1, -1)
+    combined = Combined.of(schema, {"count": agg.count()}, "a fuzz", per_record=False)
+    counting = [CompiledAggregates(combined, key) for key in keys]
 
     def receive(octets: bytes) -> None:
         batch = decode_batch(octets)
@@ -115,9 +117,15 @@ def _exchanging(schema: pa.Schema) -> Callable[[bytes], None]:
                 take(column, order)
         if "word" in batch.schema.names and pa.types.is_dictionary(batch.column("word").type):
             decode(batch.column("word"), pa.string())
-        for key in keys:
-            for part in divide(batch, key, division):
-                assert len(key.keys(decode_batch(encode_batch(part)))) <= len(part)
+        for key, compiled in zip(keys, counting, strict=True):
+            for whole in [batch, *divide(batch, key, division)]:
+                part, table, dirty = (
+                    decode_batch(encode_batch(whole)),
+                    Table(BINS, compiled.state_words),
+                    DirtyEntries(),
+                )
+                compiled.apply(table, compiled.records(part, key.keys(part)), dirty)
+                compiled.results(table, dirty.take())
 
     return receive
 
