@@ -19,6 +19,9 @@ from pathlib import Path
 from framework.errors import ConfigError
 from framework.launch.config import BASE_PORT
 from framework.net.secret import default_secret_path, load_or_create_secret
+from operators.admin.errors import RunDirectoryUnusable
+from operators.admin.run_directory import running_jobs
+from routing.columns.cache_directory import CACHE_VARIABLE, cache_directory, existing_cache_directory
 
 PYTHON_LEAST = (3, 11)
 FILES_LEAST = 1024
@@ -51,6 +54,7 @@ def examine(directory: Path) -> Iterator[Finding]:
         check_loopback,
         check_base_port,
         check_secret,
+        check_cache,
         lambda: check_directory(directory),
     ]
     for check in checks:
@@ -165,14 +169,29 @@ def check_base_port() -> Finding:
 
 def check_secret() -> Finding:
     """The cluster's secret."""
-    path = default_secret_path()
-    if not path.exists():
-        return Finding("ok", f"no secret yet; the first job on several processes makes {path}")
     try:
+        path = default_secret_path()
+        if not path.exists():
+            return Finding("ok", f"no secret yet; the first job on several processes makes {path}")
         load_or_create_secret(path)
     except ConfigError as error:
         return Finding("bad", str(error))
     return Finding("ok", f"the cluster's secret is at {path}")
+
+
+def check_cache() -> Finding:
+    """Whether code that is compiled for columns is kept."""
+    try:
+        directory = cache_directory()
+    except ConfigError as error:
+        return Finding("bad", str(error))
+    if directory == existing_cache_directory():
+        return Finding("ok", f"code that is compiled for columns is kept in {directory}")
+    return Finding(
+        "note",
+        "compiled code is not kept: this user cannot write to its directory, or others can, or to one on the way there",
+        f"take that from them (`chmod go-w`), or set {CACHE_VARIABLE}",
+    )
 
 
 def check_directory(directory: Path) -> Finding:
@@ -184,6 +203,10 @@ def check_directory(directory: Path) -> Finding:
         return Finding(
             "bad", f"this directory cannot be written ({error.strerror})", "start jobs in one that can, to steer them"
         )
+    try:
+        running_jobs(directory)
+    except RunDirectoryUnusable as error:
+        return Finding("bad", str(error))
     return Finding("ok", "jobs that are started here can be found and steered")
 
 
