@@ -6,6 +6,7 @@ entry's owner may replace it. This user and root are trusted. A group is not, si
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -41,7 +42,7 @@ def make_private(directory: Path) -> None:
     for path in reversed(missing):
         path.mkdir(mode=0o700, exist_ok=True)
     if not directory.is_dir():
-        raise NotADirectoryError(20, "Not a directory", str(directory))
+        raise NotADirectoryError(errno.ENOTDIR, "Not a directory", str(directory))
 
 
 def read_private(path: Path) -> str:
@@ -49,5 +50,5 @@ def read_private(path: Path) -> str:
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="utf-8") as file:
         fault = exposure_of(os.fstat(file.fileno()))
         if fault is not None:
-            raise PermissionError(1, fault, str(path))
+            raise PermissionError(errno.EPERM, fault, str(path))
         return file.read()

@@ -70,12 +70,6 @@ def unpack(offsets: Array, data: Array, strings: Sequence[bool]) -> list[KeyPart
     return parts
 
 
-def _unfit(offsets: Array, row: int, strings: Sequence[bool]) -> ProtocolError:
-    size = int(offsets[row + 1]) - int(offsets[row])
-    kinds = ", ".join("a string" if string else "a number" for string in strings)
-    return ProtocolError(f"a key of several columns whose {size} bytes are not those of ({kinds})")
-
-
 def take_words(starts: Array, nulls: Array, data: Array) -> Array:
     """Gather the 8 bytes at each of `starts`, or zeros for nulls."""
     words = np.zeros(8 * len(starts), np.uint8)
@@ -86,6 +80,12 @@ def take_words(starts: Array, nulls: Array, data: Array) -> Array:
 def validity(nulls: Array) -> pa.Buffer | None:
     """Arrow's validity bitmap, from a mask of nulls; None without nulls."""
     return pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
+
+
+def _unfit(offsets: Array, row: int, strings: Sequence[bool]) -> ProtocolError:
+    size = int(offsets[row + 1]) - int(offsets[row])
+    kinds = ", ".join("a string" if string else "a number" for string in strings)
+    return ProtocolError(f"a key of several columns whose {size} bytes are not those of ({kinds})")
 
 
 @kernel
