@@ -80,7 +80,7 @@ def decode_batch(buffer: Buffer) -> pa.RecordBatch:
         with pa.ipc.open_stream(octets, options=_READ_OPTIONS) as reader:
             batch = reader.read_next_batch()
         check_batch(batch)
-    except (pa.ArrowException, OSError, StopIteration) as error:
+    except (pa.ArrowException, OSError, StopIteration, UnicodeDecodeError) as error:
         raise ProtocolError(f"not an Arrow batch: {error}") from error
     return batch
 

@@ -160,3 +160,9 @@ def test_compressed_batches_and_dictionaries_are_refused_before_they_are_decompr
             decode_batch(octets)
         assert pa.default_memory_pool().bytes_allocated() == before
         assert pa.default_memory_pool().max_memory() == peak
+
+
+def test_a_column_whose_name_is_no_text_is_refused():
+    octets = encode_batch(pa.record_batch({"a name": [1]}))
+    with pytest.raises(ProtocolError, match="not an Arrow batch"):
+        decode_batch(octets.replace(b"a name", b"a nam\xee"))
