@@ -27,7 +27,8 @@ def epoch_latency(progress: Progress) -> Iterator[Bar]:
                 middles, tails = list[float](), list[float]()
                 for repeat in range(REPEATS):
                     progress(f"{keys:,} keys, -n{processes}, repeat {repeat + 1} of {REPEATS}")
-                    [latencies_ms] = run_program("epoch_latency.py", f"-n{processes}", str(path), f"{directory}/out")
+                    out = f"{directory}/out-{keys}-{processes}-{repeat}"
+                    [latencies_ms] = run_program("epoch_latency.py", f"-n{processes}", str(path), out)
                     ranked = sorted(latencies_ms)
                     middles.append(ranked[len(ranked) // 2])
                     tails.append(ranked[len(ranked) * 99 // 100])
