@@ -14,7 +14,7 @@ from operators.stateful.returned import SCALARS, is_among, may_be_changed, outpu
 from routing.bins import Bins
 from routing.options import BinOptions
 from routing.state.keyed import KeyedState
-from routing.state.nan_key import one_nan
+from routing.state.nan_key import WITHOUT_NAN, one_nan
 from routing.state.timers import PendingTimers
 
 K = TypeVar("K")
@@ -66,7 +66,9 @@ class FoldLoop:
             for pair in rows:
                 key, value = pair
                 state = get(key, absent)
-                if state is absent and (state := get(key := one_nan(key), absent)) is absent:
+                if state is absent and (
+                    type(key) in WITHOUT_NAN or (state := get(key := one_nan(key), absent)) is absent
+                ):
                     state = make()
                     born.append(key)
                 state, given = fold(key, value, state)

@@ -18,7 +18,7 @@ from routing.commands import Control
 from routing.options import BinOptions
 from routing.placement import Key
 from routing.state.keyed import KeyedState
-from routing.state.nan_key import one_nan
+from routing.state.nan_key import WITHOUT_NAN, one_nan
 from routing.state.timers import PendingTimers
 
 if TYPE_CHECKING:
@@ -141,7 +141,9 @@ class ProcessLogic:
         try:
             for key, row in rows:
                 state = get(key, absent)
-                if state is absent and (state := get(key := one_nan(key), absent)) is absent:
+                if state is absent and (
+                    type(key) in WITHOUT_NAN or (state := get(key := one_nan(key), absent)) is absent
+                ):
                     state = initial()
                     born.append(key)
                 timers.key = key

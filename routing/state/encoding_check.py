@@ -1,7 +1,7 @@
 """Whether states can leave their worker is found out when they are made, not when their bin is the first to move.
 
-The first entry of each pair of types, of a key and of its state, is encoded and thrown away. What comes later may still
-hold something else inside: a bin that is about to move is asked for its `obstacle`.
+The first entry that is met of each pair of types, of a key and of its state, is encoded and thrown away. What comes
+later may still hold something else inside: a bin that is about to move is asked for its `obstacle`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from framework.errors import UnencodableRecord
 from framework.wire import codec
 from routing.state.errors import UnencodableState, unencodable
 
+TRIED_MAX = 64
+"""How many new states of a batch are looked at: each is a look-up that misses the cache."""
+
 
 class EncodingCheck:
     """What has been tried of one operator's states on one worker."""
@@ -22,8 +25,8 @@ class EncodingCheck:
         self._passed: set[object] = set()
 
     def states(self, states: Mapping[Any, Any], born: Sequence[Any], changed: Any) -> None:
-        """Check the types of new states, and the state of one key that has `changed`. Hot path: once per batch."""
-        keys = [*born, changed]
+        """Check the types of some new states, and of one key's that has `changed`. Hot path: once per batch."""
+        keys = [*born[:TRIED_MAX], changed]
         kinds = set(zip(map(type, keys), map(type, map(states.get, keys)), strict=True))
         if kinds <= self._passed:
             return

@@ -17,7 +17,7 @@ from routing.hashing import from_numpy
 
 NAN = nan
 
-_WITHOUT = frozenset((str, int, bool, bytes, type(None), date, datetime))
+WITHOUT_NAN = frozenset((str, int, bool, bytes, type(None), date, datetime))
 """Types that have no NaN."""
 
 
@@ -25,8 +25,8 @@ def may_hold_nan(keys: Collection[Any]) -> bool:
     """Whether any of these keys is of a type that has NaN. Hot path: all in C."""
     kinds = set(map(type, keys))
     if tuple in kinds and len(kinds) == 1:
-        return not _WITHOUT.issuperset(map(type, chain.from_iterable(keys)))
-    return not kinds <= _WITHOUT
+        return not WITHOUT_NAN.issuperset(map(type, chain.from_iterable(keys)))
+    return not kinds <= WITHOUT_NAN
 
 
 def one_nan(key: Any) -> Any:
@@ -35,10 +35,10 @@ def one_nan(key: Any) -> Any:
     >>> one_nan(("tea", float("nan"))) == one_nan(("tea", float("nan")))
     True
     """
-    if type(key) in _WITHOUT:
+    if type(key) in WITHOUT_NAN:
         return key
     if isinstance(key, tuple):
-        if _WITHOUT.issuperset(map(type, key)):
+        if WITHOUT_NAN.issuperset(map(type, key)):
             return key
         items = [one_nan(item) for item in key]
         if all(item is before for item, before in zip(items, key, strict=True)):
