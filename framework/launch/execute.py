@@ -178,14 +178,29 @@ def _execute(
         if spawned is not None and config.join is not None:
             for worker in workers:
                 report_join(spawned.status_fd, worker)
-        if spawned is not None and control_plane is not None:
-            RpcServer(RpcLink(socket.socket(fileno=spawned.rpc_fd)), workers, control_plane.answer).start()
-        results = _run_workers(main, config, workers, stop, mesh, is_ours=is_ours)
+        with _answering(workers, spawned, control_plane):
+            results = _run_workers(main, config, workers, stop, mesh, is_ours=is_ours)
         if spawned is not None and control_plane is not None:
             send_status(spawned.status_fd, ProcessDone(control_plane.done()))
         return results
     finally:
         mesh.close()
+
+
+@contextmanager
+def _answering(
+    workers: Sequence[Worker], spawned: Spawned | None, control_plane: ControlPlane | None
+) -> Iterator[None]:
+    """Have the workers answer a supervisor, if there is one that asks."""
+    if spawned is None or control_plane is None:
+        yield
+        return
+    server = RpcServer(RpcLink(socket.socket(fileno=spawned.rpc_fd)), workers, control_plane.answer)
+    server.start()
+    try:
+        yield
+    finally:
+        server.finish()
 
 
 def _secret(config: Config) -> bytes:

@@ -34,6 +34,9 @@ RequestHandler = Callable[[Worker, str, Mapping[str, Any]], Any]
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """A longer line is refused on the way out, and ends the link on the way in."""
 
+LAST_ANSWERS_S = 1.0
+"""How long a process that ends waits for its supervisor to take its answers."""
+
 GRACE_S = 1.0
 """How much longer than a worker has for its answer the answer may take to arrive."""
 
@@ -172,12 +175,18 @@ class RpcServer:
         self._link = link
         self._workers = {worker.id: worker for worker in workers}
         self._handler = handler
-        self._answers: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self._answers: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+        self._writer = threading.Thread(target=self._write, name="rpc answers", daemon=True)
 
     def start(self) -> None:
-        """Answer from now on, until the link or the process ends."""
+        """Answer from now on, until `finish`, or until the link ends."""
         threading.Thread(target=self._read, name="rpc requests", daemon=True).start()
-        threading.Thread(target=self._write, name="rpc answers", daemon=True).start()
+        self._writer.start()
+
+    def finish(self) -> None:
+        """The workers have ended: see to it that their last answers are sent, if the supervisor takes them."""
+        self._answers.put(None)
+        self._writer.join(LAST_ANSWERS_S)
 
     def _read(self) -> None:
         while (message := self._link.receive()) is not None:
@@ -205,8 +214,7 @@ class RpcServer:
 
     def _write(self) -> None:
         with suppress(OSError):  # the supervisor is gone, and the lifeline ends this process
-            while True:
-                message = self._answers.get()
+            while (message := self._answers.get()) is not None:
                 try:
                     self._link.send(message)
                 except RequestFailed as error:

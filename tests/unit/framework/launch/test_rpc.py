@@ -92,6 +92,33 @@ def test_what_a_request_runs_into_is_its_answer_and_the_job_goes_on():
     assert still == {"n": 1}
 
 
+def test_the_last_answer_is_sent_before_its_process_ends():
+    """That ends the job, say: then the answer and the end of its worker race."""
+
+    def main(worker: Worker) -> Any:
+        executed = threading.Event()
+
+        def much(worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
+            executed.set()
+            return "x" * 5_000_000  # more than a socket takes at once
+
+        ours, theirs = socket.socketpair()
+        link, client = RpcLink(theirs), RpcClient(RpcLink(ours))
+        server = RpcServer(link, [worker], much)
+        server.start()
+        pending = client.begin(worker.id, "much", within_s=WITHIN_S)
+        while not executed.is_set():
+            worker.step_or_park(WITHIN_S)
+        server.finish()
+        link.close()
+        try:
+            return pending.result()
+        finally:
+            client.close()
+
+    assert execute(main)[0] == "x" * 5_000_000
+
+
 def test_a_worker_that_does_not_step_in_time_does_nothing():
     def main(worker: Worker) -> list[str]:
         executed: list[str] = []
