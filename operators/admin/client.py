@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from operators.admin.errors import BadRequest, JobEnded, JobUnreachable
-from operators.admin.run_directory import RunningJob, find_job, how_it_ended
+from operators.admin.run_directory import RunningJob, find_job, how_it_ended, is_running
 
 TIMEOUT_S = 30.0
 ENDING_S = 20.0
@@ -74,7 +74,7 @@ class JobClient:
         directory, job = self.run
         deadline_s = time.monotonic() + ENDING_S
         while time.monotonic() < deadline_s:
-            alive, ended = job.alive, how_it_ended(directory, job)
+            alive, ended = is_running(directory, job), how_it_ended(directory, job)
             if ended is not None and ended.report:
                 raise JobEnded(f"job {self.name!r} has ended meanwhile, and reported:\n{ended.report}")
             if ended is not None:

@@ -2,8 +2,8 @@
 
 Each running job has a folder of its own there, by its name: `job.json` says where its admin endpoint is and which
 process supervises it, `token` (mode 0600) is what a request must show. A job that ends leaves only `ended.json`, which
-says how it ended to a command that it ended under; the next of its name removes it. What a killed one left behind is
-known by its process id and start time, and makes way for the next, too.
+says how it ended to a command that it ended under; the next of its name removes it. What a killed one left behind
+makes way for the next, too: its process held the lock of `claim`, which ended with it.
 
 Who can write here could have commands talk to a job of theirs, and be shown what is sent to it. So what is read must be
 this user's: the run directory, a job's folder, and the files in it.
@@ -22,12 +22,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from framework.file_lock import boot_id, exclusive, is_abandoned, is_held, take
 from framework.ownership import exposure, read_private
 from framework.suggest import hint
 from operators.admin.errors import NoSuchJob, RunDirectoryUnusable
-from routing.state.directory_lock import exclusive
 
 FOLDER = ".hailer"
+CLAIM = "claim"
+JOB = "job.json"
 ENDED = "ended.json"
 NAMESAKES_MAX = 100
 LOCK_S_MAX = 5.0
@@ -44,25 +46,20 @@ class RunningJob:
     host: str
     port: int
     pid: int
-    born: str
-    """When the process began, in the system's terms: ids are used again, births are not."""
+    run: str
+    """What tells it from an earlier or later job in the same folder."""
     started_s: float
     """Seconds since 1970."""
     machine: str = field(default_factory=platform.node)
-    """Directories may be shared; process ids and the loopback interface are not."""
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process that supervises it, on this machine, still is the one that wrote this."""
-        return self.machine == platform.node() and birth(self.pid) == self.born
+    network: str = field(default_factory=lambda: _network())
+    """Whose loopback interface it listens at: directories may be shared between machines and containers."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedJob:
     """How a job ended, as `ended.json` says it."""
 
-    pid: int
-    born: str
+    run: str
     report: str
     """Empty if it ended well."""
     done: str = ""
@@ -75,6 +72,10 @@ class JobFolder:
 
     folder: Path
     token: str
+    run: str
+    """As in `RunningJob`."""
+    lock: int
+    """The descriptor of `claim`, locked until `release`."""
 
     @property
     def name(self) -> str:
@@ -83,25 +84,24 @@ class JobFolder:
 
     def publish(self, *, host: str, port: int, started_s: float) -> None:
         """Let the job be found."""
-        pid = os.getpid()
-        job = RunningJob(self.name, host, port, pid, birth(pid), started_s)
-        _write(self.folder / "job.json", json.dumps(asdict(job)))
+        job = RunningJob(self.name, host, port, os.getpid(), self.run, started_s)
+        _write(self.folder / JOB, json.dumps(asdict(job)))
 
     def tell_end(self, report: str | None, done: str = "") -> None:
         """Let commands know how the job ended: well, having `done` something, or as a report says."""
-        pid = os.getpid()
-        ended = EndedJob(pid, birth(pid), (report or "")[:REPORT_CHARS_MAX], done)
+        ended = EndedJob(self.run, (report or "")[:REPORT_CHARS_MAX], done)
         with suppress(OSError):  # they find it gone, and can say no more
             _write(self.folder / ENDED, json.dumps(asdict(ended)))
 
     def release(self) -> None:
         """The job has ended."""
-        if not (self.folder / ENDED).exists():
+        if (self.folder / ENDED).exists():
+            for path in self.folder.iterdir():
+                if path.name not in (ENDED, CLAIM):
+                    path.unlink()
+        else:
             shutil.rmtree(self.folder, ignore_errors=True)
-            return
-        for path in self.folder.iterdir():
-            if path.name != ENDED:
-                path.unlink()
+        os.close(self.lock)
 
 
 def claim(directory: Path, job: str) -> JobFolder:
@@ -111,18 +111,25 @@ def claim(directory: Path, job: str) -> JobFolder:
         with _locked(root):
             folder = _vacant(root, _slug(job))
             folder.mkdir(mode=0o700)
-            _write(folder / "claim", f"{os.getpid()}\n{birth(os.getpid())}\n{platform.node()}")
+            lock = take(folder / CLAIM)
+            assert lock is not None, "nobody else knows of this folder"
             _write(folder / "token", token)
     except OSError as error:
         raise RunDirectoryUnusable(f"{root} cannot be written ({error.strerror})") from error
-    return JobFolder(folder, token)
+    return JobFolder(folder, token, secrets.token_hex(8), lock)
 
 
 def running_jobs(directory: Path) -> list[RunningJob]:
     """The jobs that run in a directory, by name."""
     _check_private(directory / FOLDER)
-    jobs = [job for path in (directory / FOLDER).glob("*/job.json") if (job := _read(path)) is not None]
-    return sorted((job for job in jobs if job.alive), key=lambda job: job.name)
+    jobs = [job for path in (directory / FOLDER).glob(f"*/{JOB}") if (job := _read(path)) is not None]
+    return sorted((job for job in jobs if is_running(directory, job)), key=lambda job: job.name)
+
+
+def is_running(directory: Path, job: RunningJob) -> bool:
+    """Whether the process that supervises a job of a directory is alive."""
+    folder = directory / FOLDER / job.name
+    return is_held(folder / CLAIM) and (found := _read(folder / JOB)) is not None and found.run == job.run
 
 
 def find_job(directory: Path, name: str | None) -> tuple[RunningJob, str]:
@@ -139,15 +146,20 @@ def find_job(directory: Path, name: str | None) -> tuple[RunningJob, str]:
         assert name is not None
         there = "is" if len(jobs) == 1 else "are"
         raise NoSuchJob(f"no job {name!r} runs in {directory}; there {there} {listed}{hint(name, names)}")
+    [job] = chosen
+    if job.network != _network():
+        raise NoSuchJob(
+            f"job {job.name!r} runs on {job.machine}, in another machine or container, and is steered from there only"
+        )
     try:
-        token = directory / FOLDER / chosen[0].name / "token"
+        token = directory / FOLDER / job.name / "token"
         _check_private(token)
-        return chosen[0], read_private(token)
+        return job, read_private(token)
     except FileNotFoundError as error:
-        raise NoSuchJob(f"job {chosen[0].name!r} has just ended") from error
+        raise NoSuchJob(f"job {job.name!r} has just ended") from error
     except OSError as error:
         raise NoSuchJob(
-            f"the token of job {chosen[0].name!r} cannot be read ({error.strerror}); "
+            f"the token of job {job.name!r} cannot be read ({error.strerror}); "
             f"only the user who started the job may steer it"
         ) from error
 
@@ -158,26 +170,7 @@ def how_it_ended(directory: Path, job: RunningJob) -> EndedJob | None:
         ended = EndedJob(**json.loads((directory / FOLDER / job.name / ENDED).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-    return ended if (ended.pid, ended.born) == (job.pid, job.born) else None
-
-
-def birth(pid: int) -> str:
-    """When a process began, in the system's terms; empty if there is none. Where the system does not tell, its id."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        return stat.rpartition(")")[2].split()[19]  # field 22; the name before may hold anything
-    except (OSError, IndexError):
-        return f"pid {pid}" if not Path("/proc/self/stat").exists() and _exists(pid) else ""
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+    return ended if ended.run == job.run else None
 
 
 def _vacant(root: Path, name: str) -> Path:
@@ -186,18 +179,18 @@ def _vacant(root: Path, name: str) -> Path:
         folder = root / (name if number == 1 else f"{name}-{number}")
         if not folder.exists():
             return folder
-        if not _is_claimed(folder):
+        if is_abandoned(folder / CLAIM):
             shutil.rmtree(folder)
             return folder
     raise RunDirectoryUnusable(f"{NAMESAKES_MAX} jobs called {name!r} run in {root.parent}; end some of them")
 
 
-def _is_claimed(folder: Path) -> bool:
+def _network() -> str:
+    """What tells this system's loopback interface from those of other machines and containers."""
     try:
-        pid, born, machine = (folder / "claim").read_text(encoding="utf-8").split("\n")
-    except (FileNotFoundError, ValueError):
-        return False
-    return machine != platform.node() or birth(int(pid)) == born
+        return f"{boot_id()} {os.stat('/proc/self/ns/net').st_ino}"
+    except OSError:
+        return platform.node()
 
 
 @contextmanager

@@ -17,16 +17,15 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from framework.errors import ConfigError
+from framework.file_lock import holder, is_held, take
 from operators.errors import OutputFailed
 from operators.job.parts import Completion, PartName
-from routing.state.directory_lock import try_lock
 
 OURS = "_hailer"
 COMPLETE = "complete.json"
@@ -44,12 +43,9 @@ def check_free(output: str, path: Path, *, overwrite: bool) -> None:
     if not path.exists():
         return
     lock = path / OURS / LOCK
-    if lock.exists():
-        descriptor = try_lock(lock)
-        if descriptor is None:
-            owner = lock.read_text(encoding="utf-8") or "another process"
-            raise ConfigError(f"{where} is being written by {owner}; let that job end, or name another directory")
-        os.close(descriptor)
+    if is_held(lock):
+        writer = holder(lock) or "another process"
+        raise ConfigError(f"{where} is being written by {writer}; let that job end, or name another directory")
     _check_results(where, path, overwrite=overwrite)
 
 
@@ -163,7 +159,7 @@ class OutputDirectory:
         ours = self.path / OURS
         with self.writing(ours):
             ours.mkdir(parents=True, exist_ok=True)
-            self._lock = try_lock(ours / LOCK)
+            self._lock = take(ours / LOCK)
             if self._lock is None:
                 return False
             try:
@@ -171,8 +167,6 @@ class OutputDirectory:
             except ConfigError:
                 self.release()
                 raise
-            os.ftruncate(self._lock, 0)
-            os.write(self._lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
             self._run = secrets.token_hex(8)
             with suppress(FileNotFoundError):
                 (self.path / SUCCESS).unlink()

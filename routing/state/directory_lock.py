@@ -1,26 +1,22 @@
 """Locks of directories: a store's directory is its own, and those of dead processes are removed.
 
-A locked directory holds a file `owner`, under an advisory lock (flock) that ends with its process, however it dies. A
-store without a directory of its own gets a fresh one, `store-*` within a parent, which is removed when the store is
-closed. A process that was killed leaves its directory behind; the next store in the same parent removes those that no
-process of this machine holds. `exclusive` and `try_lock` serve other directories.
+A locked directory holds a file `owner`, whose lock its process has taken (`framework.file_lock`). A store without a
+directory of its own gets a fresh one, `store-*` within a parent, which is removed when the store is closed. A process
+that was killed leaves its directory behind; the next store in the same parent removes those that are abandoned.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import shutil
-import socket
 import stat
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from framework.file_lock import exclusive, holder, is_abandoned, take
 from framework.ownership import exposure, make_private
 from routing.state.errors import StoreLocked, StoreUnusable
 
@@ -28,7 +24,6 @@ OWNER = "owner"
 FRESH = "store-"
 SWEEP_S_MAX = 60.0
 """How long others may take to remove what dead processes have left."""
-POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +47,12 @@ def lock_directory(path: Path, *, temporary: bool = False) -> DirectoryLock:
     with _translate_errors(path):
         make_private(path)
         _check_private(path)
-        descriptor = try_lock(path / OWNER)
+        descriptor = take(path / OWNER)
         if descriptor is None:
             raise StoreLocked(
-                f"the state in {path} is in use by {_owner(path) or 'another process'}; let that job end, or give each "
-                f"store a directory of its own"
+                f"the state in {path} is in use by {holder(path / OWNER) or 'another process'}; let that job end, or "
+                f"give each store a directory of its own"
             )
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode())
         return DirectoryLock(path, descriptor, temporary)
 
 
@@ -73,56 +66,6 @@ def lock_fresh_directory(parent: Path | None) -> DirectoryLock:
                 if _is_dead(path):
                     shutil.rmtree(path, ignore_errors=True)
             return lock_directory(Path(tempfile.mkdtemp(prefix=FRESH, dir=parent)), temporary=True)
-
-
-@contextmanager
-def exclusive(path: Path, *, mode: int = 0o600, within_s: float) -> Iterator[None]:
-    """Hold the lock of a file, once no other process does; a new file has `mode`. Raises `TimeoutError`."""
-    descriptor = _open_lock(path, mode)
-    try:
-        _lock(descriptor, path, within_s)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int, path: Path, within_s: float) -> None:
-    deadline_s = time.monotonic() + within_s
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline_s:
-                text = f"another process has held {path} for {within_s:g} s"
-                raise TimeoutError(errno.ETIMEDOUT, text) from None
-            time.sleep(POLL_S)
-        else:
-            return
-
-
-def try_lock(path: Path) -> int | None:
-    """A descriptor that holds the lock of a file, which is made if there is none; None if somebody else's does."""
-    descriptor = _open_lock(path, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _open_lock(path: Path, mode: int) -> int:
-    """Open a lock file, which its holder may truncate: so it must not be another file by a link of whatever kind."""
-    no_lock = OSError(errno.EMLINK, f"{path.name!r} in it is no lock file, but a link; remove it", str(path))
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    except OSError as error:
-        raise no_lock if error.errno == errno.ELOOP else error from None
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-        os.close(descriptor)
-        raise no_lock
-    return descriptor
 
 
 def _check_private(path: Path) -> None:
@@ -148,28 +91,11 @@ def _private_parent() -> Path:
 
 
 def _is_dead(path: Path) -> bool:
-    """Whether the store of this directory is gone for certain. Locks need not reach other machines."""
+    """Whether the store of this directory is gone for certain."""
     try:
-        owner = _owner(path)
-    except PermissionError:  # another user's
+        return is_abandoned(path / OWNER)
+    except OSError:  # another user's
         return False
-    if owner and not owner.endswith(f" on {socket.gethostname()}"):
-        return False
-    try:
-        lock = try_lock(path / OWNER)
-    except OSError:  # its own process is just removing it, or it is another user's
-        return False
-    if lock is None:
-        return False
-    os.close(lock)
-    return True
-
-
-def _owner(path: Path) -> str:
-    try:
-        return (path / OWNER).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""
 
 
 @contextmanager

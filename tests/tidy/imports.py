@@ -21,6 +21,7 @@ ROOMS = {
     "framework": {
         "errors": "",
         "suggest": "",
+        "file_lock": "",
         "ownership": "",
         "error_context": "",
         "membership.members": "",
@@ -77,7 +78,7 @@ ROOMS = {
 that is run as a program runs itself, and `control` and `spark` where the command starts a job there."""
 
 PURE = {
-    "framework": "all but ownership",
+    "framework": "all but file_lock ownership",
     "framework.dataflow": "all",
     "framework.launch": "merge output_lines",
     "framework.membership": "all",

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import stat
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,11 +17,12 @@ from operators.admin.errors import NoSuchJob, RunDirectoryUnusable
 from operators.admin.run_directory import (
     FOLDER,
     EndedJob,
+    JobFolder,
     RunningJob,
-    birth,
     claim,
     find_job,
     how_it_ended,
+    is_running,
     running_jobs,
 )
 from tests.unit.foreign import give_away
@@ -33,20 +34,16 @@ def start(directory: Path, name: str, port: int = 1) -> str:
     return claimed.name
 
 
-def bury(directory: Path, name: str) -> None:
-    """Make it look as if the process had died and its id were somebody else's by now."""
-    path = directory / FOLDER / name / "job.json"
-    job = RunningJob(**json.loads(path.read_text()))
-    path.write_text(json.dumps({**asdict(job), "born": "1"}))
-    (directory / FOLDER / name / "claim").write_text(f"{job.pid}\n1\n{job.machine}")
+def kill(claimed: JobFolder) -> None:
+    """Its process dies: the system closes what it had open."""
+    os.close(claimed.lock)
 
 
 def test_a_job_is_found_with_its_token_while_it_runs(tmp_path: Path):
     claimed = claim(tmp_path, "wordcount")
     assert running_jobs(tmp_path) == []
     claimed.publish(host="127.0.0.1", port=4321, started_s=5.0)
-    pid = os.getpid()
-    job = RunningJob("wordcount", "127.0.0.1", 4321, pid, birth(pid), 5.0)
+    job = RunningJob("wordcount", "127.0.0.1", 4321, os.getpid(), claimed.run, 5.0)
     assert find_job(tmp_path, None) == find_job(tmp_path, "wordcount") == (job, claimed.token)
     claimed.release()
     assert running_jobs(tmp_path) == []
@@ -62,10 +59,10 @@ def test_how_a_job_ended_is_kept_for_who_knew_it_until_the_next_of_its_name(tmp_
     assert how_it_ended(tmp_path, job) is None
     claimed.tell_end(report, "words ended after 3.2 s")
     claimed.release()
-    assert how_it_ended(tmp_path, job) == EndedJob(job.pid, job.born, report or "", "words ended after 3.2 s")
-    assert how_it_ended(tmp_path, replace(job, born="another")) is None
-    [left] = claimed.folder.iterdir()
-    assert stat.S_IMODE(left.stat().st_mode) == 0o600
+    assert how_it_ended(tmp_path, job) == EndedJob(job.run, report or "", "words ended after 3.2 s")
+    assert how_it_ended(tmp_path, replace(job, run="another")) is None
+    left = {path.name: stat.S_IMODE(path.stat().st_mode) for path in claimed.folder.iterdir()}
+    assert left == {"ended.json": 0o600, "claim": 0o600}
     assert running_jobs(tmp_path) == []
     assert start(tmp_path, "words") == "words"
     assert how_it_ended(tmp_path, job) is None
@@ -103,20 +100,39 @@ def test_of_several_jobs_one_has_to_be_named(tmp_path: Path):
 
 
 def test_what_a_killed_job_left_makes_way(tmp_path: Path):
-    start(tmp_path, "words", 1)
-    bury(tmp_path, "words")
+    claimed = claim(tmp_path, "words")
+    claimed.publish(host="127.0.0.1", port=1, started_s=0.0)
+    job, _ = find_job(tmp_path, None)
+    kill(claimed)
     assert running_jobs(tmp_path) == []
+    assert not is_running(tmp_path, job)
     assert start(tmp_path, "words", 2) == "words"
     assert [job.port for job in running_jobs(tmp_path)] == [2]
+    assert not is_running(tmp_path, job)
+
+
+def test_so_does_what_one_left_in_a_container_of_another_name(tmp_path: Path):
+    claimed = claim(tmp_path, "words")
+    kill(claimed)
+    text = (claimed.folder / "claim").read_text()
+    (claimed.folder / "claim").write_text(text.replace(platform.node(), "elsewhere"))
+    assert start(tmp_path, "words", 2) == "words"
 
 
 def test_what_another_machine_claims_is_its_own(tmp_path: Path):
-    start(tmp_path, "words", 1)
-    folder = tmp_path / FOLDER / "words"
-    (folder / "claim").write_text("1\n1\nelsewhere")
-    (folder / "job.json").write_text((folder / "job.json").read_text().replace(platform.node(), "elsewhere"))
+    """Its locks may not reach here."""
+    kill(claim(tmp_path, "words"))
+    (tmp_path / FOLDER / "words" / "claim").write_text("process 1 on elsewhere\nanother boot")
     assert running_jobs(tmp_path) == []
     assert start(tmp_path, "words", 2) == "words-2"
+
+
+def test_a_job_whose_loopback_is_another_is_not_mistaken_for_one_here(tmp_path: Path):
+    start(tmp_path, "words")
+    path = tmp_path / FOLDER / "words" / "job.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "machine": "elsewhere", "network": "another"}))
+    with pytest.raises(NoSuchJob, match="'words' runs on elsewhere, in another machine or container, and is steered"):
+        find_job(tmp_path, None)
 
 
 @pytest.mark.parametrize(
@@ -140,15 +156,6 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path):
     (tmp_path / FOLDER).write_text("in the way")
     with pytest.raises(RunDirectoryUnusable, match="cannot be written"):
         claim(tmp_path, "words")
-
-
-def test_processes_have_births_and_the_dead_have_none():
-    assert birth(os.getpid()) == birth(os.getpid()) != ""
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert birth(child) == ""
 
 
 @pytest.mark.parametrize("of", [".", "counts", "counts/job.json", "counts/token"])

@@ -195,6 +195,6 @@ def test_a_client_of_a_job_that_was_killed_is_told(tmp_path: Path):
     client = JobClient.of(tmp_path, None)
     assert client.run is not None
     directory, job = client.run
-    gone = replace(client, run=(directory, replace(job, born="1")))
+    gone = replace(client, run=(directory, replace(job, run="1")))
     with pytest.raises(JobEnded, match=r"ended meanwhile, without a word: process \d+ is gone"):
         gone.get("plan")

@@ -1,48 +1,23 @@
-"""Locks of directories between processes; those of stores are in `test_store`."""
+"""Which directories a store may lock; that each has its own is in `test_store`."""
 
 from __future__ import annotations
 
-import fcntl
-import stat
 from pathlib import Path
 
 import pytest
 
-from routing.state.directory_lock import exclusive, lock_directory, lock_fresh_directory, try_lock
+from routing.state.directory_lock import lock_directory, lock_fresh_directory
 from routing.state.errors import StoreUnusable
 from tests.unit.foreign import give_away
 
 
-def test_an_exclusive_lock_keeps_others_out_until_it_ends(tmp_path: Path):
-    path = tmp_path / "lock"
-    with exclusive(path, within_s=0.0), path.open() as other, pytest.raises(BlockingIOError):
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with path.open() as other:
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def test_an_exclusive_lock_is_waited_for_only_so_long(tmp_path: Path):
-    path = tmp_path / "lock"
-    held = r"another process has held .*lock for 0.05 s"
-    with exclusive(path, within_s=0.0), pytest.raises(TimeoutError, match=held), exclusive(path, within_s=0.05):
-        raise AssertionError("two have it")
-
-
-def test_an_exclusive_lock_ends_with_an_error_too(tmp_path: Path):
-    path = tmp_path / "lock"
-    with pytest.raises(ZeroDivisionError), exclusive(path, within_s=0.0):
-        raise ZeroDivisionError
-    with exclusive(path, within_s=0.0):
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
 @pytest.fixture(params=["a symbolic link", "a hard link"])
 def planted(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A folder whose `owner`, `lock` and `.lock` lead to a file that matters."""
+    """A folder whose `owner` and `.lock` lead to a file that matters."""
     (tmp_path / "matters").write_text("much", encoding="utf-8")
     folder = tmp_path / "folder"
     folder.mkdir(0o700)
-    for name in ("owner", "lock", ".lock"):
+    for name in ("owner", ".lock"):
         if request.param == "a hard link":
             (folder / name).hardlink_to(tmp_path / "matters")
         else:
@@ -51,13 +26,6 @@ def planted(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_a_lock_does_not_follow_links_and_truncates_nothing(planted: Path):
-    with (
-        pytest.raises(OSError, match="is no lock file, but a link; remove it"),
-        exclusive(planted / "lock", within_s=0.0),
-    ):
-        pass
-    with pytest.raises(OSError, match="is no lock file, but a link; remove it"):
-        try_lock(planted / "owner")
     with pytest.raises(StoreUnusable, match="'owner' in it is no lock file, but a link"):
         lock_directory(planted)
     with pytest.raises(StoreUnusable, match=r"'\.lock' in it is no lock file, but a link"):
