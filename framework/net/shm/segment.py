@@ -9,6 +9,7 @@ sealed against shrinking: a truncated mapping would raise SIGBUS in the reader.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import mmap
 import os
@@ -34,6 +35,11 @@ a reader that is not behind: while it works on one, the next should be there."""
 SEGMENT_BYTES = 2 * UNREAD_BYTES_MAX
 """More than may be unread, for the reader may keep what it has read. Pages are allocated as they are first used."""
 
+MADV_POPULATE_WRITE = 23
+"""linux/mman.h since 5.14. Allocates pages, or fails where writing to them would raise SIGBUS."""
+POPULATED_BYTES = 1024 * 1024
+"""How much is allocated at once."""
+
 UNREPORTED_BYTES_MAX, UNREPORTED_BLOCKS_MAX = 1024 * 1024, 16
 """How many bytes are read, or blocks released, before a report is a reason to write to the socket."""
 
@@ -46,6 +52,10 @@ class OutboundSegment:
         os.ftruncate(descriptor, SEGMENT_BYTES)
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._memory = mmap.mmap(descriptor, SEGMENT_BYTES)
+        self._populated = 0
+        """Pages before this have been allocated."""
+        if not self._populate(TOKEN_BYTES):
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
         token = secrets.token_bytes(TOKEN_BYTES)
         self._memory[:TOKEN_BYTES] = token
         self._allocator = BlockAllocator(TOKEN_BYTES, SEGMENT_BYTES)
@@ -127,7 +137,23 @@ class OutboundSegment:
             abandoned = self._abandoned.popleft()
             del self._reserved[abandoned]
             self._allocator.free(abandoned)
-        return self._allocator.allocate(size)
+        start = self._allocator.allocate(size)
+        if start is not None and not self._populate(start + size):
+            self._allocator.free(start)
+            return None
+        return start
+
+    def _populate(self, end: int) -> bool:
+        """Have the system allocate the pages before `end`; whether it has the memory."""
+        if end > self._populated:
+            aim = min(-(-end // POPULATED_BYTES) * POPULATED_BYTES, SEGMENT_BYTES)
+            try:
+                self._memory.madvise(MADV_POPULATE_WRITE, self._populated, aim - self._populated)
+            except OSError as error:
+                if error.errno != errno.EINVAL:  # which an older system says
+                    return False
+            self._populated = aim
+        return True
 
     def take_back(self, returned: Returned) -> None:
         """The other end has read so far and has released these blocks."""

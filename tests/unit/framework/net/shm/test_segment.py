@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
 from dataclasses import replace
 
 import pytest
 
-from framework.net.shm.segment import InboundSegment, OutboundSegment
+from framework.net.shm.segment import POPULATED_BYTES, InboundSegment, OutboundSegment
 from framework.wire.shm_messages import Offer
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no anonymous files")
@@ -38,3 +40,29 @@ def test_what_is_no_memory_is_not_taken() -> None:
     assert InboundSegment.open(Offer(os.getpid(), reader, 4096, bytes(32))) is None
     os.close(reader)
     os.close(writer)
+
+
+@pytest.mark.parametrize("granted", [0, 1])
+def test_a_system_without_memory_is_told_before_anything_is_written(
+    granted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing to a page that the system has no memory for would end the process."""
+
+    class Scarce(mmap.mmap):
+        asked = 0
+
+        def madvise(self, *arguments: int) -> None:
+            Scarce.asked += 1
+            if Scarce.asked > granted:
+                raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+            super().madvise(*arguments)
+
+    monkeypatch.setattr(mmap, "mmap", Scarce)
+    segment = OutboundSegment.open()
+    assert (segment is not None) is bool(granted)
+    if segment is not None:
+        size = POPULATED_BYTES
+        assert segment.write([b"x" * size], size) is None
+        assert segment.reserve(size) is None
+        assert segment.write([b"x" * 1000], 1000) is not None
+        segment.close()
