@@ -1,16 +1,18 @@
 """One seed of bins on a cluster that grows and shrinks: joins, bootstraps, moves, retirements and leaves under fire;
 and deaths of joiners.
 
-Worker 0 sends all commands; everybody, joiners included, feeds records. *Correctness*: the outputs of each epoch are
-those of a single thread. *Migration*: every update to a key at a time happens at the owner of its bin at that time, as
-the accepted commands say, and all workers accept the same. *Completion*: the run ends. `Invariants` watches below.
+Worker 0 sends what joins and leaves need, and moves bins about; in some runs worker 1 moves bins as well. Everybody,
+joiners included, feeds records, in some runs at two inputs, of which one lags behind. *Correctness*: the outputs of
+each epoch are those of a single thread. *Migration*: every update to a key at a time happens at the owner of its bin at
+that time, as the accepted commands say, and all workers accept the same. *Completion*: the run ends. `Invariants`
+watches below.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -21,7 +23,7 @@ from framework.simulation.invariants import Invariants
 from framework.worker.worker import Worker
 from operators import BinOptions, ControlInput, Input
 from routing.bins import BinId, Bins
-from routing.commands import Configuration, Handover, Instruction, Map, Move, Refused, Retirement
+from routing.commands import Configuration, Control, Handover, Instruction, Map, Move, Refused, Retirement
 from routing.router_operator import ControlReport, Restored
 from tests.cramped import small_regions
 from tests.sim.bins_run import aggregate_columns, count_columns
@@ -41,12 +43,36 @@ class Outcome:
     retired: int
     left: int
     configurations: int
+    from_second: int
+    """Of those, how many the second commander has sent."""
     killed: int
 
 
 def count(key: str, n: int, total: int) -> tuple[int, list[tuple[str, int]]]:
     """Counts."""
     return total + n, [(key, total + n)]
+
+
+class SharedControl(ControlInput):
+    """One of several: a set's number follows from its time and sender, and every third time is the second's.
+
+    What it has sent for later must come to mean the same to all, also to who drains and hears nothing new. So nobody
+    retires meanwhile; and the second gives bins to founders only, who need no `Bootstrap`.
+    """
+
+    sender = WorkerId(0)
+
+    @property
+    def owes(self) -> bool:
+        return super().owes and self.is_its_turn
+
+    @property
+    def is_its_turn(self) -> bool:
+        """Whether this sender may use the current epoch: a `Bootstrap` has to be alone at its own."""
+        return (self.time % 3 == 2) == (self.sender > 0)
+
+    def _send(self, commands: Sequence[Control]) -> None:
+        super()._send([replace(command, sequence=10 * self.time + self.sender) for command in commands])
 
 
 class Run:
@@ -76,6 +102,12 @@ class Run:
         self.dice = Random(seed)
         self.cluster.after_move.append(self.strike)
         self.next_id = self.founders
+        self.commanders = min(self.founders, random.choice((1, 2, 2)))
+        self.inputs = random.choice((1, 2))
+        self.ahead = random.choice((0, 3, 6))
+        """How many epochs the second is ahead with its commands of its records."""
+        self.owners = [WorkerId(index) for index in range(self.founders)]
+        """Who may be given bins, as far as worker 0 knows."""
         self.sent: list[Counter[str]] = [Counter() for _ in range(EPOCHS)]
         self.got: dict[int, Counter[Any]] = defaultdict(Counter)
         self.at: dict[tuple[int, BinId], set[int]] = defaultdict(set)
@@ -87,7 +119,10 @@ class Run:
     def program(self, worker: Worker) -> Iterator[None]:
         """Build, become a member, feed, and leave once retired."""
         dice = Random(f"{self.seed}/{worker.index}")
-        records, control = Input[Row]("records"), ControlInput()
+        records = [Input[Row](f"records {number}") for number in range(self.inputs)]
+        control = SharedControl() if self.commanders > 1 else ControlInput()
+        if isinstance(control, SharedControl):
+            control.sender = worker.id
 
         def report(outcome: ControlReport) -> None:
             match outcome:
@@ -104,7 +139,8 @@ class Run:
             self.at[time, Bins(self.bins).of(row[0])].add(worker.index)
 
         with worker.dataflow() as scope:
-            stream = records.stream(scope)
+            first, *more = [one.stream(scope) for one in records]
+            stream = first.concat(*more)
             if self.exchanged:
                 stream = stream.exchange(lambda row: len(row[0]) + row[1])
             options = BinOptions(
@@ -120,39 +156,59 @@ class Run:
         yield
         while worker.membership.joining:
             yield
-        if worker.id:
+        if worker.id >= self.commanders:
             control.close()
         yield from self._feed(worker, records, control, dice)
 
-    def _feed(self, worker: Worker, records: Input[Row], control: ControlInput, dice: Random) -> Iterator[None]:
+    def _feed(self, worker: Worker, inputs: list[Input[Row]], control: ControlInput, dice: Random) -> Iterator[None]:
+        records, *more = inputs
         commander = _Commander(self, worker, control, dice) if not worker.id else None
+        second = not commander and not control.closed
         while not records.closed and (records.time < EPOCHS or (commander and commander.needed)):
             epoch = records.time
+            for one in more:
+                if one.time < epoch and dice.random() < 0.8:
+                    one.advance_to(one.time + 1)
             if epoch >= EPOCHS and commander and not commander.waiting:
                 yield
                 continue
-            for _ in range(dice.choice((0, 1, 3)) if epoch < EPOCHS else 0):
-                key = f"key {dice.randrange(12)}"
-                # Some batches of a few keys are combined before they are sent, or have their keys in dictionaries.
-                for _ in range(1 if self.kind == "rows" else dice.choice((1, 10))):
-                    self.sent[epoch][key] += 1
-                    records.send((key, 1))
-            records.flush()
+            for one in inputs if epoch < EPOCHS else ():
+                self._send(one, dice)
             yield
             if commander is not None:
-                commander.act(epoch)
+                if not isinstance(control, SharedControl) or (
+                    control.is_its_turn and (commander.waiting or not control.holds)
+                ):
+                    commander.act(epoch)
                 control.advance_to(epoch + 1)
+            elif second:
+                assert isinstance(control, SharedControl)
+                while control.time <= epoch + self.ahead:
+                    if control.is_its_turn and not control.holds:
+                        control.send(*self.moves(dice, [owner for owner in self.owners if owner < self.founders]))
+                    control.advance_to(control.time + 1)
             if worker.id in self.retired:
-                yield from self._leave(worker, records)
+                yield from self._leave(worker, inputs, control)
                 return
             records.advance_to(epoch + 1)
             yield
         if worker.id in self.retired:
-            yield from self._leave(worker, records)
+            yield from self._leave(worker, inputs, control)
 
-    def _leave(self, worker: Worker, records: Input[Row]) -> Iterator[None]:
+    def _send(self, records: Input[Row], dice: Random) -> None:
+        for _ in range(dice.choice((0, 1, 3))):
+            key = f"key {dice.randrange(12)}"
+            # Some batches of a few keys are combined before they are sent, or have their keys in dictionaries.
+            for _ in range(1 if self.kind == "rows" else dice.choice((1, 10))):
+                self.sent[records.time][key] += 1
+                records.send((key, 1))
+        records.flush()
+
+    def _leave(self, worker: Worker, inputs: list[Input[Row]], control: ControlInput) -> Iterator[None]:
         """Leave as soon as nothing is in the way, unless the job ends before."""
-        records.close()
+        for one in inputs:
+            one.close()
+        control.close()
         while worker.installed_dataflows():
             try:
                 worker.membership.begin_leave()
@@ -164,6 +220,11 @@ class Run:
         while not worker.membership.gone:
             yield
         self.left += 1
+
+    def moves(self, dice: Random, owners: Sequence[WorkerId]) -> list[Instruction]:
+        """Some bins, to random owners."""
+        bins = dice.sample(range(self.bins), dice.randrange(1, min(self.bins, 4) + 1))
+        return [Move(BinId(bin_id), dice.choice(owners)) for bin_id in bins]
 
     def strike(self, _: WorkerId) -> None:
         """Perhaps kill a joiner."""
@@ -198,7 +259,6 @@ class _Commander:
         self._control = control
         self._dice = dice
         self._bootstrapped: set[WorkerId] = set()
-        self._owners = [WorkerId(index) for index in range(run.founders)]
         self._leaver: WorkerId | None = None
 
     @property
@@ -224,23 +284,19 @@ class _Commander:
         if self.waiting:
             joiner = min(self.waiting)
             self._bootstrapped.add(joiner)
-            self._control.bootstrap(joiner, server=dice.choice(self._owners))
-            self._owners.append(joiner)
+            self._control.bootstrap(joiner, server=dice.choice(run.owners))
+            run.owners.append(joiner)
         elif epoch >= EPOCHS:
             return
         elif self._leaver is not None:
             self._control.retire(self._leaver)
             self._leaver = None
-        elif dice.random() < 0.2 and len(self._owners) > 1:
-            self._leaver = dice.choice(self._owners[1:])
-            self._owners.remove(self._leaver)
-            self._control.send(Map(tuple(dice.choice(self._owners) for _ in range(run.bins))))
+        elif dice.random() < 0.2 and len(run.owners) > 1:
+            self._leaver = dice.choice(run.owners[1:])
+            run.owners.remove(self._leaver)
+            self._control.send(Map(tuple(dice.choice(run.owners) for _ in range(run.bins))))
         elif dice.random() < 0.6:
-            self._control.send(*self._moves())
-
-    def _moves(self) -> list[Instruction]:
-        bins = self._dice.sample(range(self._run.bins), self._dice.randrange(1, min(self._run.bins, 4) + 1))
-        return [Move(BinId(bin_id), self._dice.choice(self._owners)) for bin_id in bins]
+            self._control.send(*run.moves(dice, run.owners))
 
 
 def run_seed(seed: int, *, trace_moves: int = 0) -> Outcome:
@@ -263,5 +319,13 @@ def run_seed(seed: int, *, trace_moves: int = 0) -> Outcome:
     for (epoch, bin_id), workers in run.at.items():
         owner = owners[epoch][bin_id]
         assert workers == {owner}, f"seed {seed}: bin {bin_id} at {epoch} was on {workers} and belongs to {owner}"
-    configurations = sum(isinstance(outcome, Configuration) for outcome in run.decided.values())
-    return Outcome(run.cluster.moves, len(run.restored), len(run.retired), run.left, configurations, len(run.killed))
+    configurations = [outcome for outcome in run.decided.values() if isinstance(outcome, Configuration)]
+    return Outcome(
+        run.cluster.moves,
+        len(run.restored),
+        len(run.retired),
+        run.left,
+        len(configurations),
+        sum(run.commanders > 1 and outcome.sequence % 10 == 1 for outcome in configurations),
+        len(run.killed),
+    )

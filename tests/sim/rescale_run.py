@@ -84,6 +84,8 @@ class Run:
         self.second = second
         self.second_has_records = self.random.random() < 0.7
         """Without them, a worker may leave that has not built it."""
+        self.local = self.random.random() < 0.5
+        """Whether what goes around the loop stays on its worker."""
 
     def program(self, worker: Worker) -> Iterator[None]:
         """Build, become a member, feed, perhaps leave."""
@@ -112,7 +114,9 @@ class Run:
                 complete.add(due.time)
 
         def around(looping: Stream[tuple[int, int]]) -> tuple[Stream[tuple[int, int]], Stream[tuple[int, int]]]:
-            again, out = looping.exchange(lambda row: row[0]).branch(lambda _, row: row[1] == 0)
+            if not self.local:
+                looping = looping.exchange(lambda row: row[0])
+            again, out = looping.branch(lambda _, row: row[1] == 0)
             return again.map(lambda row: (row[0] + 1, row[1] - 1)), out
 
         with worker.dataflow() as scope:
@@ -160,7 +164,7 @@ class Run:
     ) -> Iterator[None]:
         while not numbers.closed and numbers.time < EPOCHS_MAX:
             for _ in range(dice.choice((0, 1, 1, 3))):
-                row = (dice.randrange(8), dice.randrange(3) if self.loops else 0)
+                row = (dice.randrange(8), dice.randrange(12 if self.local else 3) if self.loops else 0)
                 arrives = (row[0] + row[1], 0) if self.loops else row
                 self.sent[numbers.time, arrives] += 1
                 numbers.send(row)
