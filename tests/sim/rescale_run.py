@@ -71,7 +71,7 @@ class Run:
         self.dealt = self.random.random() < 0.3
         self.joins = self.random.choice((0, 1, 1, 2, 3, 4))
         self.leaves = self.random.choice((0, 0, 1, 2, 3))
-        self.kills = self.random.choice((0, 0, 1, 2))
+        self.kills = self.random.choice((0, 1, 1, 2))
         self.addressees: dict[str, set[WorkerId]] = {}
         """By record that is broadcast, the members when it was."""
         self.reached: Counter[tuple[str, WorkerId]] = Counter()
@@ -164,7 +164,7 @@ class Run:
     ) -> Iterator[None]:
         while not numbers.closed and numbers.time < EPOCHS_MAX:
             for _ in range(dice.choice((0, 1, 1, 3))):
-                row = (dice.randrange(8), dice.randrange(12 if self.local else 3) if self.loops else 0)
+                row = (dice.randrange(8), dice.randrange(8 if self.local else 3) if self.loops else 0)
                 arrives = (row[0] + row[1], 0) if self.loops else row
                 self.sent[numbers.time, arrives] += 1
                 numbers.send(row)
@@ -196,7 +196,7 @@ class Run:
         """Perhaps kill a joiner, rather one that records wait for."""
         for joiner in [one for one in joiners_that_may_die(self.cluster) if self.kills]:
             waited_for = records_wait_for(joiner, self.cluster)
-            if self.dice.random() < (0.5 if waited_for else 0.001):
+            if self.dice.random() < (0.7 if waited_for else 0.001):
                 self.kills -= 1
                 self.killed.add(joiner)
                 self.killed_enlisted += waited_for

@@ -17,7 +17,7 @@ def test_counts_are_right_while_workers_come_and_go(first: int, sim_seed: int | 
         return
     outcomes = [run_seed(seed) for seed in range(first, first + CHUNK)]
     assert sum(outcome.restored for outcome in outcomes) > CHUNK // 2, "hardly anybody joined"
-    assert sum(outcome.left for outcome in outcomes) > CHUNK // 4, "hardly anybody left"
+    assert sum(outcome.left for outcome in outcomes) > CHUNK // 6, "hardly anybody left"
     assert sum(outcome.killed for outcome in outcomes) > 0, "nobody died"
     assert sum(outcome.configurations for outcome in outcomes) > CHUNK, "hardly a bin moved"
     assert sum(outcome.from_second for outcome in outcomes) > CHUNK // 4, "hardly anybody else sent commands"
