@@ -36,6 +36,8 @@ class Config:
     """Whether the user starts the processes one by one, and nobody supervises them."""
     secret: bytes | None = field(default=None, repr=False)
     """The cluster's secret itself, where it is in no file."""
+    run: str = ""
+    """The run of the job that this process is of; see `framework.wire.credentials`."""
 
     @property
     def address(self) -> Address:
@@ -160,7 +162,7 @@ def read_hostfile(path: Path, processes: int | None) -> tuple[Address, ...]:
 
 def with_spawned(config: Config, spawned: Spawned) -> Config:
     """The configuration of a process that a launcher started."""
-    config = replace(config, process=spawned.process, addresses=spawned.addresses, joinable=True)
+    config = replace(config, process=spawned.process, addresses=spawned.addresses, joinable=True, run=spawned.run)
     if spawned.server is None:
         return config
     server, address = spawned.server

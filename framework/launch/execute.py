@@ -34,6 +34,7 @@ from framework.membership.members import Address, Members, WorkerId
 from framework.net.endpoint import Endpoint
 from framework.net.mesh import Mesh, join_mesh, start_mesh
 from framework.net.secret import load_or_create_secret
+from framework.wire.credentials import Credentials
 from framework.worker.worker import Worker
 
 R = TypeVar("R")
@@ -172,7 +173,7 @@ def _execute(
     assert config.process is not None
     if is_ours and config.join is not None:
         sweep_before_joining()
-    mesh = _mesh(config, _secret(config), spawned.listener() if spawned else None, lambda: stop.reason is not None)
+    mesh = _mesh(config, _credentials(config), spawned.listener() if spawned else None, lambda: stop.reason is not None)
     try:
         workers = _workers(config, args, mesh)
         if spawned is not None and config.join is not None:
@@ -203,24 +204,33 @@ def _answering(
         server.finish()
 
 
-def _secret(config: Config) -> bytes:
-    if config.secret is not None:
-        return config.secret
-    return load_or_create_secret(config.secret_file) if config.processes > 1 or config.joinable else b""
+def _credentials(config: Config) -> Credentials:
+    secret = config.secret
+    if secret is None:
+        secret = load_or_create_secret(config.secret_file) if config.processes > 1 or config.joinable else b""
+    return Credentials(secret, config.run)
 
 
-def _mesh(config: Config, secret: bytes, listener: socket.socket | None, should_stop: Callable[[], bool]) -> Mesh:
+def _mesh(
+    config: Config, credentials: Credentials, listener: socket.socket | None, should_stop: Callable[[], bool]
+) -> Mesh:
     assert config.process is not None
     if config.join is not None:
         server = WorkerId(config.server * config.threads), config.join
         return join_mesh(
-            config.process, config.threads, config.address, server, secret, listener=listener, should_stop=should_stop
+            config.process,
+            config.threads,
+            config.address,
+            server,
+            credentials,
+            listener=listener,
+            should_stop=should_stop,
         )
     return start_mesh(
         config.process,
         config.threads,
         config.addresses,
-        secret,
+        credentials,
         listener=listener,
         joinable=config.joinable,
         should_stop=should_stop,

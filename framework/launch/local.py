@@ -7,6 +7,7 @@ two jobs never collide, and a lifeline ends the children if the launcher dies.
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from framework.launch.launcher import Order, how_it_ended
 from framework.launch.spawned import SPAWNED_VARIABLE, Spawned
 from framework.membership.members import Address
+from framework.net.secret import RUN_BYTES
 
 
 class LocalLauncher:
@@ -25,6 +27,7 @@ class LocalLauncher:
     def __init__(self) -> None:
         self._held, self._lifeline = os.pipe()
         """What children hold on to: reading from it ends when this process does, however it ends."""
+        self._run = secrets.token_hex(RUN_BYTES)
 
     def start(self, order: Order) -> Iterator[_Local]:
         """Start them, one by one."""
@@ -47,7 +50,7 @@ class LocalLauncher:
         ours, theirs = socket.socketpair()
         out, err = order.outputs(index)
         descriptors = (listener.fileno(), self._held, writing, theirs.fileno())
-        spawned = Spawned(index, tuple(addresses), *descriptors, order.server)
+        spawned = Spawned(index, tuple(addresses), *descriptors, order.server, self._run)
         process = subprocess.Popen(
             [sys.executable, *sys.orig_argv[1:]],
             env={**os.environ, SPAWNED_VARIABLE: spawned.to_text()},

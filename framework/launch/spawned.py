@@ -36,6 +36,8 @@ class Spawned:
     """See `framework.launch.rpc`."""
     server: tuple[int, Address] | None = None
     """The process that helps this one to join, and where it listens, if the job runs already."""
+    run: str = ""
+    """The run of the job that all processes of the launcher are of."""
 
     def to_text(self) -> str:
         """One line of JSON: the value of `SPAWNED_VARIABLE`."""
@@ -50,10 +52,10 @@ class Spawned:
     @staticmethod
     def from_text(text: str) -> Spawned:
         """What `to_text` wrote."""
-        process, addresses, listener_fd, lifeline_fd, status_fd, rpc_fd, server = json.loads(text)
+        process, addresses, listener_fd, lifeline_fd, status_fd, rpc_fd, server, run = json.loads(text)
         known = tuple((host, port) for host, port in addresses)
         told = None if server is None else (server[0], (server[1][0], server[1][1]))
-        return Spawned(process, known, listener_fd, lifeline_fd, status_fd, rpc_fd, told)
+        return Spawned(process, known, listener_fd, lifeline_fd, status_fd, rpc_fd, told, run)
 
     def listener(self) -> socket.socket:
         """The listening socket."""

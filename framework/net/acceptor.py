@@ -20,6 +20,7 @@ from typing import Generic
 
 from framework.net.rate_limited_log import RateLimitedLog
 from framework.net.waker import Waker
+from framework.wire.credentials import Credentials
 from framework.wire.handshake import NONCE_BYTES, Accepted, P, Rejected, ServerHandshake
 
 HANDSHAKE_TIMEOUT_S = 5.0
@@ -47,7 +48,7 @@ class Acceptor(Generic[P]):
     def __init__(
         self,
         listener: socket.socket,
-        secret: bytes,
+        credentials: Credentials,
         *,
         serves: tuple[type[P], ...],
         admit: Callable[[P], str | None],
@@ -58,7 +59,7 @@ class Acceptor(Generic[P]):
         self.rejections: deque[str] = deque(maxlen=8)
         """The last strangers that were cut off, and why."""
         self._listener = listener
-        self._secret = secret
+        self._credentials = credentials
         self._serves = serves
         self._admit = admit
         self._deliver = deliver
@@ -132,7 +133,7 @@ class Acceptor(Generic[P]):
         except OSError as error:  # the system's limit of what can be watched
             self._reject(connection, address, f"it cannot be watched: {error.strerror}")
             return
-        handshake = ServerHandshake(self._secret, secrets.token_bytes(NONCE_BYTES), self._serves, self._admit)
+        handshake = ServerHandshake(self._credentials, secrets.token_bytes(NONCE_BYTES), self._serves, self._admit)
         self._strangers[connection] = _Stranger(connection, address, handshake, now_s + self._timeout_s)
 
     def _converse(self, stranger: _Stranger[P]) -> None:

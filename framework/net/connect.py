@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from framework.errors import JobStopped
 from framework.membership.members import Address
+from framework.wire.credentials import Credentials
 from framework.wire.handshake import NONCE_BYTES, ClientHandshake
 from framework.wire.purpose import Purpose
 
@@ -45,7 +46,9 @@ class Patience:
         return min(left, STOP_POLL_S)
 
 
-def connect_link(address: Address, purpose: Purpose, secret: bytes, patience: Patience) -> tuple[socket.socket, bytes]:
+def connect_link(
+    address: Address, purpose: Purpose, credentials: Credentials, patience: Patience
+) -> tuple[socket.socket, bytes]:
     """A connection that is welcome, and what came on it with the welcome."""
     family, kind, protocol, _, target = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
     connection = socket.socket(family, kind, protocol)
@@ -53,7 +56,7 @@ def connect_link(address: Address, purpose: Purpose, secret: bytes, patience: Pa
         connection.setblocking(False)
         with selectors.DefaultSelector() as selector:
             _connect(connection, target, selector, patience)
-            return connection, _shake_hands(connection, purpose, secret, selector, patience)
+            return connection, _shake_hands(connection, purpose, credentials, selector, patience)
     except BaseException:
         connection.close()
         raise
@@ -75,9 +78,13 @@ def _connect(connection: socket.socket, target: object, selector: selectors.Base
 
 
 def _shake_hands(
-    connection: socket.socket, purpose: Purpose, secret: bytes, selector: selectors.BaseSelector, patience: Patience
+    connection: socket.socket,
+    purpose: Purpose,
+    credentials: Credentials,
+    selector: selectors.BaseSelector,
+    patience: Patience,
 ) -> bytes:
-    handshake = ClientHandshake(secret, secrets.token_bytes(NONCE_BYTES), purpose)
+    handshake = ClientHandshake(credentials, secrets.token_bytes(NONCE_BYTES), purpose)
     connection.sendall(handshake.opening)
     selector.register(connection, selectors.EVENT_READ)
     while True:

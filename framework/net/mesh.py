@@ -29,6 +29,7 @@ from framework.net.connect import STOP_POLL_S, Patience, connect_link
 from framework.net.endpoint import Endpoint, link_threads
 from framework.net.secret import SECRET_VARIABLE
 from framework.wire.admission import Admission
+from framework.wire.credentials import Credentials
 from framework.wire.purpose import JoinerLink, WorkerLink
 
 ANNOUNCE_AFTER_S = 2.0
@@ -42,7 +43,7 @@ def start_mesh(
     process: int,
     threads: int,
     addresses: Sequence[Address],
-    secret: bytes,
+    credentials: Credentials,
     *,
     listener: socket.socket | None = None,
     joinable: bool = False,
@@ -55,7 +56,7 @@ def start_mesh(
     bound. One process alone opens no socket, unless others are to join it. `should_stop` is asked at least every
     100 ms.
     """
-    mesh = Mesh(process, threads, addresses, secret)
+    mesh = Mesh(process, threads, addresses, credentials)
     try:
         if len(addresses) > 1 or joinable:
             mesh._listen(listener if listener is not None else _bind(process, addresses[process]))
@@ -73,7 +74,7 @@ def join_mesh(
     threads: int,
     address: Address,
     server: tuple[WorkerId, Address],
-    secret: bytes,
+    credentials: Credentials,
     *,
     listener: socket.socket | None = None,
     timeout_s: float = 30.0,
@@ -83,7 +84,7 @@ def join_mesh(
 
     It listens at `address`, for those that join after it. Its endpoints `reach` the others when they know who there is.
     """
-    mesh = Mesh(process, threads, [address], secret)
+    mesh = Mesh(process, threads, [address], credentials)
     try:
         mesh._listen(listener if listener is not None else _bind(process, address))
         for endpoint in mesh.endpoints.values():
@@ -98,7 +99,7 @@ def join_mesh(
 class Mesh:
     """The links of one process, as one `Endpoint` for each of its workers."""
 
-    def __init__(self, process: int, threads: int, addresses: Sequence[Address], secret: bytes) -> None:
+    def __init__(self, process: int, threads: int, addresses: Sequence[Address], credentials: Credentials) -> None:
         assert threads > 0, threads
         self.process = process
         self.endpoints: dict[WorkerId, Endpoint] = {
@@ -108,7 +109,7 @@ class Mesh:
             link_threads(one, other)
         self._threads = threads
         self._addresses = list(addresses)
-        self._secret = secret
+        self._credentials = credentials
         self._acceptor: Acceptor[WorkerLink | JoinerLink] | None = None
         self._changed = threading.Condition()
         self._incoming = self._links(range(process + 1, len(addresses)))
@@ -137,7 +138,7 @@ class Mesh:
             endpoint.on_parted = partial(admission.release, target=worker)
         self._acceptor = Acceptor[WorkerLink | JoinerLink](
             listener,
-            self._secret,
+            self._credentials,
             serves=(WorkerLink, JoinerLink),
             admit=admission.refusal,
             deliver=partial(self._deliver, admission),
@@ -215,7 +216,7 @@ class Mesh:
 
     def _connect(self, link: WorkerLink | JoinerLink, address: Address, name: str, patience: Patience) -> None:
         try:
-            connection, leftover = connect_link(address, link, self._secret, patience.within(HANDSHAKE_TIMEOUT_S))
+            connection, leftover = connect_link(address, link, self._credentials, patience.within(HANDSHAKE_TIMEOUT_S))
         except PeerRefused as error:
             raise PeerRefused(f"{name} refused this process: {error}") from error
         except SecretMismatch as error:

@@ -17,6 +17,9 @@ from framework.errors import ConfigError
 from framework.ownership import make_private
 
 SECRET_BYTES = 32
+RUN_BYTES = 8
+"""Of the name of a run, which tells runs with one secret apart."""
+
 SECRET_VARIABLE = "HAILER_SECRET_FILE"
 
 

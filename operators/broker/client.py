@@ -1,17 +1,18 @@
-"""The client of a broker: feeds a job's inputs and reads its outputs, from any process that knows its secret."""
+"""The client of a broker: feeds a job's inputs and reads its outputs, from any process that knows its credentials."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from framework.errors import HailerError, ProtocolError
 from framework.membership.members import Address
 from framework.net.connect import Patience, connect_link
 from framework.wire.columns import decode_batch, encode_batch, split_batch
+from framework.wire.credentials import Credentials
 from framework.wire.purpose import BrokerConnection
 from operators.broker.connection import DATA_BYTES_MAX, SILENCE_S, Connection
 from operators.errors import JobLost, RequestRefused
@@ -30,7 +31,7 @@ class BrokerClient:
     """Calls the broker of one job, over a connection for each call. A value that can be shipped to tasks."""
 
     address: Address
-    secret: bytes = field(repr=False)
+    credentials: Credentials
 
     def stage(self, input: str, attempt: str, query: str, batch: int, batches: Iterable[pa.RecordBatch]) -> int | None:
         """Send all rows of an attempt; how many they are, or None if this batch was taken before."""
@@ -109,7 +110,7 @@ class BrokerClient:
     def _connect(self) -> Iterator[Connection]:
         try:
             patience = Patience(time.monotonic() + CONNECT_S, lambda: False)
-            connection, leftover = connect_link(self.address, BrokerConnection(), self.secret, patience)
+            connection, leftover = connect_link(self.address, BrokerConnection(), self.credentials, patience)
         except (OSError, HailerError) as error:
             host, port = self.address
             raise JobLost(f"the job cannot be reached at {host}:{port} ({error}); has it ended?") from error

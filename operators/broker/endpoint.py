@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from framework.errors import ConfigError
 from framework.suggest import hint
+from framework.wire.credentials import Credentials
 from operators.admin.client import JobClient
 from operators.admin.errors import JobUnreachable
 from operators.admin.json_codec import from_json
@@ -56,7 +57,7 @@ def find_endpoint(directory: Path, job: str | None = None) -> JobEndpoint:
             if time.monotonic() > deadline_s:
                 raise
             time.sleep(POLL_S)
-    client = BrokerClient((address.host, address.port), bytes.fromhex(address.secret))
+    client = BrokerClient((address.host, address.port), Credentials(bytes.fromhex(address.secret), address.run))
     inputs = {name: None if text is None else _schema(text) for name, text in address.inputs.items()}
     outputs = {name: _schema(text) for name, text in address.outputs.items()}
     return JobEndpoint(admin.name, address.run, client, inputs, outputs)

@@ -15,6 +15,7 @@ from typing import Any
 
 from framework.errors import ProtocolError
 from framework.net.acceptor import Acceptor
+from framework.wire.credentials import Credentials
 from framework.wire.purpose import BrokerConnection
 from operators.broker.broker import Broker
 from operators.broker.connection import Connection
@@ -31,11 +32,11 @@ _log = logging.getLogger("hailer.broker")
 class BrokerServer:
     """Answers the clients of one broker at `address`, from `start` to `close`."""
 
-    def __init__(self, broker: Broker, host: str, secret: bytes) -> None:
+    def __init__(self, broker: Broker, host: str, credentials: Credentials) -> None:
         self._broker = broker
         self._listener = socket.create_server((host, 0), backlog=128)
         self._acceptor = Acceptor(
-            self._listener, secret, serves=(BrokerConnection,), admit=self._admit, deliver=self._deliver
+            self._listener, credentials, serves=(BrokerConnection,), admit=self._admit, deliver=self._deliver
         )
         self._clients: set[Connection] = set()
         self._answering = 0

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from framework.dataflow.handle import InputHandle
 from framework.dataflow.pact import Gather
 from framework.errors import GraphError
+from framework.net.secret import RUN_BYTES, SECRET_BYTES
 from framework.progress.order import EPOCH_MAX
+from framework.wire.credentials import Credentials
 from framework.worker.worker import Worker
 from operators.broker.address import BrokerAddress
 from operators.broker.broker import Broker
@@ -45,8 +47,7 @@ class ServedJob:
         self._but = but
         self._inputs: dict[str, pa.Schema | None] = {}
         self._outputs: dict[str, pa.Schema] = {}
-        self._run = secrets.token_hex(8)
-        self._secret = secrets.token_bytes(32)
+        self._credentials = Credentials(secrets.token_bytes(SECRET_BYTES), secrets.token_hex(RUN_BYTES))
         self._server: BrokerServer | None = None
         self._intakes: dict[str, Intake] = {}
         self._outboxes: dict[str, Outbox] = {}
@@ -98,10 +99,10 @@ class ServedJob:
             return None
         host, port = self._server.address
         return BrokerAddress(
-            run=self._run,
+            run=self._credentials.run,
             host=host,
             port=port,
-            secret=self._secret.hex(),
+            secret=self._credentials.secret.hex(),
             inputs={name: None if schema is None else _text(schema) for name, schema in self._inputs.items()},
             outputs={name: _text(schema) for name, schema in self._outputs.items()},
         )
@@ -115,7 +116,7 @@ class ServedJob:
         if not flow.commanding:
             return
         host, _ = self._worker.membership.addresses[self._worker.id]
-        self._server = BrokerServer(self.broker, host or "127.0.0.1", self._secret)
+        self._server = BrokerServer(self.broker, host or "127.0.0.1", self._credentials)
         self._server.start()
         open_inputs = dict(flow.inputs)
 

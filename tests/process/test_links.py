@@ -26,12 +26,13 @@ from framework.membership.members import WorkerId
 from framework.net.endpoint import Endpoint
 from framework.net.mesh import Mesh, start_mesh
 from framework.net.tcp_link import OUTBOUND_BYTES_MAX
+from framework.wire.credentials import Credentials
 from framework.wire.framing import FRAME_BYTES_MAX
 from framework.wire.handshake import ClientHandshake
 from framework.wire.messages import Data, Goodbye, Lost, Message
 from framework.wire.purpose import WorkerLink
 
-SECRET = bytes(range(32))
+OURS = Credentials(bytes(range(32)))
 ROOT = Path(__file__).parents[2]
 ZERO, ONE = WorkerId(0), WorkerId(1)
 LIMIT_S = 60
@@ -92,7 +93,7 @@ def start(role: str) -> Cluster:
     for reader in readers:
         reader.start()
     try:
-        mesh = start_mesh(1, 1, addresses, SECRET, listener=own)
+        mesh = start_mesh(1, 1, addresses, OURS, listener=own)
     except BaseException:
         peer.kill()
         peer.wait()
@@ -161,7 +162,7 @@ def heard_until_the_end(connection: socket.socket) -> bytes:
     [
         (b"\x16\x03\x01" + os.urandom(1000), "does not speak this protocol"),
         ((FRAME_BYTES_MAX + 1).to_bytes(4, "big") + b"x" * 1000, "does not speak this protocol"),
-        (b"HAILER\x00\x04" + b"n" * 32 + b"\xff" * 2_000, "spoke out of turn"),
+        (b"HAILER\x00\x05" + b"n" * 32 + b"\xff" * 2_000, "spoke out of turn"),
     ],
 )
 def test_garbage_is_cut_off_and_the_link_goes_on(cluster: Cluster, said: bytes, line: str) -> None:
@@ -174,7 +175,7 @@ def test_garbage_is_cut_off_and_the_link_goes_on(cluster: Cluster, said: bytes, 
 
 def test_a_slow_handshake_is_cut_off_at_its_deadline(cluster: Cluster) -> None:
     with cluster.stranger() as silent, cluster.stranger() as halfway:
-        halfway.sendall(b"HAILER\x00\x04" + b"n" * 32)
+        halfway.sendall(b"HAILER\x00\x05" + b"n" * 32)
         begin = time.monotonic()
         assert cluster.echoes()
         assert heard_until_the_end(silent) == b""
@@ -183,9 +184,9 @@ def test_a_slow_handshake_is_cut_off_at_its_deadline(cluster: Cluster) -> None:
     assert cluster.logged("took more than 5 s")
 
 
-def handshake(cluster: Cluster, secret: bytes = SECRET) -> tuple[bytes, bytes]:
+def handshake(cluster: Cluster, credentials: Credentials = OURS) -> tuple[bytes, bytes]:
     """Go through the handshake by hand; what we sent first and second. Ends in a refusal: the link exists."""
-    client = ClientHandshake(secret, os.urandom(32), WorkerLink(2, 1, ONE, ZERO))
+    client = ClientHandshake(credentials, os.urandom(32), WorkerLink(2, 1, ONE, ZERO))
     with cluster.stranger() as connection:
         connection.sendall(client.opening)
         answer, _ = client.receive(connection.recv(4096))
@@ -197,11 +198,11 @@ def handshake(cluster: Cluster, secret: bytes = SECRET) -> tuple[bytes, bytes]:
 
 def test_a_wrong_secret_gets_nowhere(cluster: Cluster) -> None:
     with pytest.raises(SecretMismatch):
-        handshake(cluster, b"w" * 32)
+        handshake(cluster, Credentials(b"w" * 32))
     with cluster.stranger() as stranger:
-        stranger.sendall(b"HAILER\x00\x04" + b"n" * 32)
+        stranger.sendall(b"HAILER\x00\x05" + b"n" * 32)
         stranger.recv(4096)
-        stranger.sendall(b"p" * 32)
+        stranger.sendall(b"p" * 32 + b"\0" * 4)
         assert heard_until_the_end(stranger) == b""
     assert cluster.logged("does not know the cluster's secret")
 
@@ -218,10 +219,10 @@ def test_a_replayed_handshake_gets_nowhere(cluster: Cluster) -> None:
 
 def test_a_reflected_proof_gets_nowhere(cluster: Cluster) -> None:
     with cluster.stranger() as victim, cluster.stranger() as oracle:
-        victim.sendall(b"HAILER\x00\x04" + b"n" * 32)
+        victim.sendall(b"HAILER\x00\x05" + b"n" * 32)
         challenge = victim.recv(4096)
-        oracle.sendall(b"HAILER\x00\x04" + challenge[8:40])
-        victim.sendall(oracle.recv(4096)[40:])
+        oracle.sendall(b"HAILER\x00\x05" + challenge[8:40])
+        victim.sendall(oracle.recv(4096)[40:] + b"\0" * 4)
         assert heard_until_the_end(victim) == b""
     assert cluster.logged("does not know the cluster's secret")
 
@@ -291,7 +292,7 @@ def exchange(endpoint: Endpoint, peer: WorkerId, *, slow: bool) -> dict[str, Any
 def main(role: str, addresses: str, descriptor: str) -> None:
     """The peer: worker 0, which echoes what it hears, or exchanges slowly."""
     listener = socket.socket(fileno=int(descriptor))
-    mesh = start_mesh(0, 1, [tuple(address) for address in json.loads(addresses)], SECRET, listener=listener)
+    mesh = start_mesh(0, 1, [tuple(address) for address in json.loads(addresses)], OURS, listener=listener)
     endpoint = mesh.endpoints[ZERO]
     if role == "slow":
         print(json.dumps(exchange(endpoint, ONE, slow=True)))

@@ -14,16 +14,18 @@ from pathlib import Path
 import pytest
 
 from framework.launch.rpc import RpcLink
+from framework.wire.credentials import Credentials
 from operators.spark.launch.gateway import Gateway, StreamKind
 from tests.process.jobs import wait_until
 from tests.process.test_scale import is_alive
 from tests.processes import end
 
-SECRET = secrets.token_bytes(32)
+OURS = Credentials(secrets.token_bytes(32), "5e1f")
 
 TASK = """
 import sys
 
+from framework.wire.credentials import Credentials
 from operators.spark.launch.task import Ticket, run
 
 
@@ -42,14 +44,14 @@ def main(worker):
         worker.step_or_park(1)
 
 
-ticket = Ticket(0, 7, 1, ("127.0.0.1", int(sys.argv[1])), bytes.fromhex(sys.stdin.readline()))
+ticket = Ticket(0, 7, 1, ("127.0.0.1", int(sys.argv[1])), Credentials(bytes.fromhex(sys.stdin.readline()), "5e1f"))
 print("the task returns", list(run(iter([ticket]), Program(), {})))
 """
 
 
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
-    gateway = Gateway("127.0.0.1", SECRET)
+    gateway = Gateway("127.0.0.1", OURS)
     gateway.expect(0, 7)
     yield gateway
     gateway.close()
@@ -95,7 +97,7 @@ def start(folder: Path, gateway: Gateway, how: str) -> subprocess.Popen[str]:
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert task.stdin is not None
-    task.stdin.write(SECRET.hex() + "\n")
+    task.stdin.write(OURS.secret.hex() + "\n")
     task.stdin.flush()
     return task
 

@@ -19,8 +19,9 @@ from framework.errors import PeerRefused, ProtocolError, SecretMismatch
 from framework.membership.members import WorkerId
 from framework.progress.order import EPOCH_MAX, Product, Time
 from framework.wire.codec import decode_rows, decode_value, encode_rows, encode_value
+from framework.wire.credentials import Credentials
 from framework.wire.framing import FrameReader, frame
-from framework.wire.handshake import VERSION, Accepted, ClientHandshake, Rejected, ServerHandshake
+from framework.wire.handshake import RUN_CHARS_MAX, VERSION, Accepted, ClientHandshake, Rejected, ServerHandshake
 from framework.wire.messages import Abort, Built, Data, Goodbye, Message, Progress, decode, encode, encode_data
 from framework.wire.purpose import BrokerConnection, ExecutorStream, JoinerLink, Purpose, WorkerLink
 from framework.wire.purpose import decode as decode_purpose
@@ -258,7 +259,7 @@ def test_no_bytes_break_the_decoding_of_purposes(octets: bytes) -> None:
 
 @given(st.lists(st.binary(max_size=60) | damaged(st.just(OPENING + b"n" * 32)), max_size=5))
 def test_nobody_is_accepted_without_the_secret(chunks: list[bytes]) -> None:
-    server = ServerHandshake(b"s" * 32, b"n" * 32, (WorkerLink,), lambda link: None)
+    server = ServerHandshake(Credentials(b"s" * 32), b"n" * 32, (WorkerLink,), lambda link: None)
     for chunk in chunks:
         _, outcome = server.receive(chunk)
         assert not isinstance(outcome, Accepted)
@@ -268,10 +269,37 @@ def test_nobody_is_accepted_without_the_secret(chunks: list[bytes]) -> None:
 
 @given(st.lists(st.binary(max_size=60) | damaged(st.just(OPENING + b"n" * 64)), max_size=5))
 def test_no_server_without_the_secret_is_believed(chunks: list[bytes]) -> None:
-    client = ClientHandshake(b"s" * 32, b"n" * 32, WorkerLink(2, 1, WorkerId(1), WorkerId(0)))
+    client = ClientHandshake(Credentials(b"s" * 32), b"n" * 32, WorkerLink(2, 1, WorkerId(1), WorkerId(0)))
     try:
         for chunk in chunks:
             assert client.receive(chunk)[1] is None
+    except (ProtocolError, SecretMismatch, PeerRefused):
+        pass
+
+
+runs = st.text(max_size=RUN_CHARS_MAX)
+
+
+@given(st.data(), purposes, runs)
+def test_both_ends_agree_on_every_byte_that_was_said(data: st.DataObject, purpose: Purpose, run: str) -> None:
+    """Somebody in between changes one byte of one of the four messages: never are both ends content."""
+    credentials = Credentials(b"s" * 32, run)
+    client = ClientHandshake(credentials, b"c" * 32, purpose)
+    server = ServerHandshake(credentials, b"n" * 32, (type(purpose),), lambda purpose: None)
+    changed = data.draw(st.integers(0, 3), "message")
+
+    def pass_on(number: int, message: bytes) -> bytes:
+        if number != changed or not message:
+            return message
+        place = data.draw(st.integers(0, len(message) - 1), "place")
+        other = message[place] ^ data.draw(st.integers(1, 255), "difference")
+        return message[:place] + bytes([other]) + message[place + 1 :]
+
+    try:
+        answer, _ = server.receive(pass_on(0, client.opening))
+        said, _ = client.receive(pass_on(1, answer))
+        verdict, outcome = server.receive(pass_on(2, said))
+        assert not (isinstance(outcome, Accepted) and client.receive(pass_on(3, verdict))[1])
     except (ProtocolError, SecretMismatch, PeerRefused):
         pass
 

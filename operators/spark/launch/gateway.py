@@ -17,6 +17,7 @@ from enum import IntEnum
 from framework.launch.output_lines import whole_lines
 from framework.net.acceptor import Acceptor
 from framework.net.keep_alive import keep_alive
+from framework.wire.credentials import Credentials
 from framework.wire.purpose import ExecutorStream
 
 
@@ -34,14 +35,16 @@ class StreamKind(IntEnum):
 class Gateway:
     """Accepts the streams of processes from the moment that it is made until `close`."""
 
-    def __init__(self, host: str, secret: bytes) -> None:
+    def __init__(self, host: str, credentials: Credentials) -> None:
         listener = socket.create_server((host, 0), backlog=128)
         self.port: int = listener.getsockname()[1]
         self._arrived: dict[tuple[int, int], dict[StreamKind, socket.socket]] = {}
         """The streams of every attempt that is expected, or was."""
         self._admitted: set[tuple[int, int, int]] = set()
         self._lock = threading.Lock()
-        self._acceptor = Acceptor(listener, secret, serves=(ExecutorStream,), admit=self._admit, deliver=self._deliver)
+        self._acceptor = Acceptor(
+            listener, credentials, serves=(ExecutorStream,), admit=self._admit, deliver=self._deliver
+        )
         self._acceptor.start()
 
     def expect(self, process: int, attempt: int) -> None:

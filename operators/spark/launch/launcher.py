@@ -25,7 +25,8 @@ from framework.errors import CannotStart, JobEnds
 from framework.launch.launcher import Order, how_it_ended
 from framework.launch.rpc import RpcLink
 from framework.membership.members import Address
-from framework.net.secret import SECRET_BYTES
+from framework.net.secret import RUN_BYTES, SECRET_BYTES
+from framework.wire.credentials import Credentials
 from framework.wire.extensions import registered
 from operators.spark.launch.cluster import (
     check_room,
@@ -60,9 +61,9 @@ class SparkLauncher:
         self._context = context
         self._program = program
         self._threads = threads
-        self._secret = secrets.token_bytes(SECRET_BYTES)
+        self._credentials = Credentials(secrets.token_bytes(SECRET_BYTES), secrets.token_hex(RUN_BYTES))
         bound, self._host = gateway_host(context)
-        self._gateway = Gateway(bound, self._secret)
+        self._gateway = Gateway(bound, self._credentials)
         self._name = f"hailer-{secrets.token_hex(4)}"
         self._attempts = count()
         self._tasks: list[_SparkProcess] = []
@@ -100,7 +101,7 @@ class SparkLauncher:
     def _submit(self, number: int) -> _SparkProcess:
         attempt = next(self._attempts)
         self._gateway.expect(number, attempt)
-        ticket = Ticket(number, attempt, self._threads, (self._host, self._gateway.port), self._secret)
+        ticket = Ticket(number, attempt, self._threads, (self._host, self._gateway.port), self._credentials)
         task = _SparkProcess(number, attempt, self._context, f"{self._name}-{number}-{attempt}")
         self._tasks.append(task)
         task.submit(ticket, self._program)

@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol
 
 from framework.launch.config import Config
@@ -28,6 +28,7 @@ from framework.launch.rpc import RpcLink
 from framework.launch.spawned import Spawned
 from framework.membership.members import Address
 from framework.net.connect import Patience, connect_link
+from framework.wire.credentials import Credentials
 from framework.wire.extensions import Extension, restore
 from framework.wire.purpose import ExecutorStream
 from framework.worker.worker import Worker
@@ -53,13 +54,13 @@ class Program(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What one task is told: which process it is, and where the gateway is."""
+    """What one task is told: which process it is, and where the gateway of which run is."""
 
     process: int
     attempt: int
     threads: int
     gateway: Address
-    secret: bytes = field(repr=False)
+    credentials: Credentials
 
 
 def run(tickets: Iterator[Ticket], program: Program, registered: dict[str, Extension]) -> Iterator[int]:
@@ -90,6 +91,7 @@ class _Task:
             lifeline_fd=self._lifeline_read,
             status_fd=self._streams[StreamKind.STATUS].fileno(),
             rpc_fd=self._streams[StreamKind.RPC].fileno(),
+            run=self._ticket.credentials.run,
         )
         self._child = os.fork()
         if self._child == 0:
@@ -112,7 +114,7 @@ class _Task:
         ticket = self._ticket
         stream = ExecutorStream(ticket.attempt, ticket.process, kind.value)
         patience = Patience(time.monotonic() + CONNECT_S_MAX, lambda: False)
-        connection, _ = connect_link(ticket.gateway, stream, ticket.secret, patience)
+        connection, _ = connect_link(ticket.gateway, stream, ticket.credentials, patience)
         prepare_stream(connection)
         return connection
 
@@ -159,7 +161,7 @@ def _be_child(
         told = _first_line(spawned.lifeline_fd)
         if told:
             main, control_plane = program.prepare()
-            config = Config(threads=ticket.threads, secret=ticket.secret)
+            config = Config(threads=ticket.threads, secret=ticket.credentials.secret)
             execute_as_child(main, config, Spawned.from_text(told), control_plane=control_plane)
             code = 0
     except SystemExit as exit:

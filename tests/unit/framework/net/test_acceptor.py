@@ -17,9 +17,10 @@ import pytest
 from framework.membership.members import WorkerId
 from framework.net.acceptor import STRANGERS_MAX, Acceptor
 from framework.net.connect import Patience, connect_link
+from framework.wire.credentials import Credentials
 from framework.wire.purpose import WorkerLink
 
-SECRET = b"s" * 32
+OURS = Credentials(b"s" * 32)
 LINK = WorkerLink(2, 1, WorkerId(1), WorkerId(0))
 LIMIT_S = 20.0
 
@@ -37,7 +38,7 @@ class Door:
         self.address: tuple[str, int] = listener.getsockname()
         self.acceptor = Acceptor(
             listener,
-            SECRET,
+            OURS,
             serves=(WorkerLink,),
             admit=lambda link: None,
             deliver=self.deliver,
@@ -56,7 +57,7 @@ class Door:
         return connection
 
     def admits(self) -> bool:
-        connection, _ = connect_link(self.address, LINK, SECRET, Patience(time.monotonic() + LIMIT_S, lambda: False))
+        connection, _ = connect_link(self.address, LINK, OURS, Patience(time.monotonic() + LIMIT_S, lambda: False))
         link, accepted = self.let_in.get(timeout=LIMIT_S)
         connection.close()
         accepted.close()
@@ -85,7 +86,7 @@ def ended(connection: socket.socket) -> bool:
     [
         (b"GET / HTTP/1.1\r\n\r\n", "does not speak this protocol"),
         (os.urandom(1 << 16), "does not speak this protocol"),
-        (b"HAILER\x00\x04" + b"n" * 32 + b"x" * 500, "spoke out of turn"),
+        (b"HAILER\x00\x05" + b"n" * 32 + b"x" * 500, "spoke out of turn"),
         (b"HAILER\x00\x07", "speaks version 7"),
     ],
 )
@@ -104,9 +105,9 @@ def test_a_stranger_is_cut_off_with_one_line(
 
 def test_one_that_guesses_the_proof_is_cut_off(door: Door) -> None:
     with door.connect() as stranger:
-        stranger.sendall(b"HAILER\x00\x04" + b"n" * 32)
+        stranger.sendall(b"HAILER\x00\x05" + b"n" * 32)
         assert len(stranger.recv(1024)) > 0
-        stranger.sendall(b"p" * 32)
+        stranger.sendall(b"p" * 32 + b"\0" * 4)
         assert ended(stranger)
     assert door.admits()
 
@@ -151,7 +152,8 @@ def test_a_client_that_cannot_be_served_is_cut_off_and_the_next_one_gets_in(
 ) -> None:
     door.trouble = [RuntimeError("can't start new thread")]
     with caplog.at_level(logging.WARNING, "hailer.net"):
-        connection, _ = connect_link(door.address, LINK, SECRET, Patience(time.monotonic() + LIMIT_S, lambda: False))
+        connection, _ = connect_link(door.address, LINK, OURS, Patience(time.monotonic() + LIMIT_S, lambda: False))
+        connection.settimeout(LIMIT_S)
         with connection:
             assert ended(connection)
         assert door.admits()

@@ -22,9 +22,10 @@ from framework.errors import (
 )
 from framework.membership.members import WorkerId
 from framework.net.mesh import Mesh, start_mesh
+from framework.wire.credentials import Credentials
 from framework.wire.messages import Data, Goodbye
 
-SECRET = b"s" * 32
+OURS = Credentials(b"s" * 32)
 
 
 def listeners(count: int) -> tuple[list[socket.socket], list[tuple[str, int]]]:
@@ -46,7 +47,7 @@ def start_all(processes: int, threads: int) -> list[Mesh]:
     sockets, addresses = listeners(processes)
     with ThreadPoolExecutor(processes) as pool:
         futures: list[Future[Mesh]] = [
-            pool.submit(start_mesh, process, threads, addresses, SECRET, listener=sockets[process])
+            pool.submit(start_mesh, process, threads, addresses, OURS, listener=sockets[process])
             for process in reversed(range(processes))
         ]
         return [future.result() for future in futures]
@@ -79,7 +80,7 @@ def test_every_worker_reaches_every_other_and_nothing_leaks(processes: int, thre
 
 
 def test_one_process_opens_no_port() -> None:
-    mesh = start_mesh(0, 2, [("192.0.2.1", 1)], SECRET)
+    mesh = start_mesh(0, 2, [("192.0.2.1", 1)], OURS)
     assert set(mesh.endpoints) == {0, 1}
     mesh.close()
 
@@ -89,20 +90,20 @@ def test_a_taken_port_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = taken.getsockname()
         with pytest.raises(PortTaken, match=rf"127\.0\.0\.1:{address[1]}.*another job.*--base-port"):
-            start_mesh(0, 1, [address, free_address()], SECRET)
+            start_mesh(0, 1, [address, free_address()], OURS)
     assert resources() == before
 
 
 def test_an_address_of_another_machine_is_named() -> None:
     with pytest.raises(ConfigError, match=r"192\.0\.2\.1:1"):
-        start_mesh(0, 1, [("192.0.2.1", 1), free_address()], SECRET)
+        start_mesh(0, 1, [("192.0.2.1", 1), free_address()], OURS)
 
 
 def test_missing_processes_are_named_with_their_addresses() -> None:
     before = resources()
     lower, own, higher = free_address(), free_address(), free_address()
     with pytest.raises(PeersUnreachable) as caught:
-        start_mesh(1, 1, [lower, own, higher], SECRET, timeout_s=0.2)
+        start_mesh(1, 1, [lower, own, higher], OURS, timeout_s=0.2)
     assert str(caught.value) == (
         f"process 0 at 127.0.0.1:{lower[1]} (Connection refused), process 2 at 127.0.0.1:{higher[1]} "
         f"did not answer within 0.2 s; were they started, and with the same hosts and ports?"
@@ -115,7 +116,7 @@ def test_a_peer_that_listens_but_never_answers_is_named() -> None:
         socket.create_server(("127.0.0.1", 0)) as silent,
         pytest.raises(PeersUnreachable, match=r"process 0 at .* \(no answer in time\)"),
     ):
-        start_mesh(1, 1, [silent.getsockname(), free_address()], SECRET, timeout_s=0.2)
+        start_mesh(1, 1, [silent.getsockname(), free_address()], OURS, timeout_s=0.2)
 
 
 def test_what_is_not_a_hailer_process_is_found_out_at_once() -> None:
@@ -130,7 +131,7 @@ def test_what_is_not_a_hailer_process_is_found_out_at_once() -> None:
         thread = threading.Thread(target=greet)
         thread.start()
         with pytest.raises(PeersUnreachable, match=r"process 0 at .* not a Hailer process"):
-            start_mesh(1, 1, [listener.getsockname(), free_address()], SECRET)
+            start_mesh(1, 1, [listener.getsockname(), free_address()], OURS)
         thread.join()
 
 
@@ -138,7 +139,7 @@ def test_a_wait_is_announced(caplog: pytest.LogCaptureFixture, monkeypatch: pyte
     monkeypatch.setattr("framework.net.mesh.ANNOUNCE_AFTER_S", 0.05)
     missing = free_address()
     with caplog.at_level(logging.WARNING, "hailer.net"), pytest.raises(PeersUnreachable):
-        start_mesh(0, 1, [free_address(), missing], SECRET, timeout_s=0.4)
+        start_mesh(0, 1, [free_address(), missing], OURS, timeout_s=0.4)
     assert [record.getMessage() for record in caplog.records] == [f"waiting for process 1 at 127.0.0.1:{missing[1]}"]
 
 
@@ -149,7 +150,7 @@ def test_a_stop_ends_the_wait_within_moments() -> None:
             asked = iter([False, False, True])
             begin = time.monotonic()
             with pytest.raises(JobStopped):
-                start_mesh(1, 1, addresses, SECRET, should_stop=lambda asked=asked: next(asked, True))  # type: ignore[misc]
+                start_mesh(1, 1, addresses, OURS, should_stop=lambda asked=asked: next(asked, True))  # type: ignore[misc]
             assert time.monotonic() - begin < 5
     assert resources() == before
 
@@ -165,7 +166,7 @@ def join_first(own: dict[str, Any], other: dict[str, Any]) -> tuple[BaseExceptio
                 process,
                 wishes.pop("threads", 1),
                 addresses[:spare],
-                wishes.pop("secret", SECRET),
+                wishes.pop("credentials", OURS),
                 listener=sockets[process],
                 timeout_s=1,
                 **wishes,
@@ -200,7 +201,7 @@ def test_a_process_that_does_not_belong_is_told_why(wishes: dict[str, Any], reas
 
 
 def test_processes_with_different_secrets_do_not_join() -> None:
-    first, second = join_first({}, {"secret": b"t" * 32})
+    first, second = join_first({}, {"credentials": Credentials(b"t" * 32)})
     assert isinstance(second, SecretMismatch)
     assert "process 0 at 127.0.0.1:" in str(second)
     assert "HAILER_SECRET_FILE" in str(second)
@@ -211,10 +212,10 @@ def test_a_second_process_of_the_same_index_is_refused() -> None:
     sockets, addresses = listeners(2)
     with ThreadPoolExecutor(2) as pool:
         meshes = list(
-            pool.map(lambda process: start_mesh(process, 1, addresses, SECRET, listener=sockets[process]), range(2))
+            pool.map(lambda process: start_mesh(process, 1, addresses, OURS, listener=sockets[process]), range(2))
         )
     with pytest.raises(PeerRefused, match="worker 1 has a link to worker 0 already; is a process started twice"):
-        start_mesh(1, 1, [addresses[0], free_address()], SECRET)
+        start_mesh(1, 1, [addresses[0], free_address()], OURS)
     assert meshes[0].endpoints[WorkerId(0)].receive() == []
     for mesh in meshes:
         mesh.close()

@@ -7,9 +7,13 @@ import pytest
 from framework.errors import PeerRefused, ProtocolError, SecretMismatch
 from framework.membership.members import WorkerId
 from framework.wire.admission import Admission
+from framework.wire.codec import encode_value
+from framework.wire.credentials import Credentials
 from framework.wire.framing import frame
 from framework.wire.handshake import (
+    _CLIENT,
     HELLO_BYTES_MAX,
+    RUN_CHARS_MAX,
     VERSION,
     Accepted,
     ClientHandshake,
@@ -19,16 +23,26 @@ from framework.wire.handshake import (
 )
 from framework.wire.purpose import BrokerConnection, ExecutorStream, JoinerLink, Purpose, WorkerLink, encode
 
-SECRET = b"s" * 32
+RUN = "5e1f"
+OURS = Credentials(b"s" * 32, RUN)
 LINK = WorkerLink(2, 1, WorkerId(1), WorkerId(0))
 
 
-def client(secret: bytes = SECRET, nonce: bytes = b"c" * 32, purpose: Purpose = LINK) -> ClientHandshake:
-    return ClientHandshake(secret, nonce, purpose)
+UNPROVEN = "it does not know the cluster's secret, or somebody in between changed what it said"
 
 
-def server(secret: bytes = SECRET, nonce: bytes = b"n" * 32, refusal: str | None = None) -> ServerHandshake[WorkerLink]:
-    return ServerHandshake(secret, nonce, (WorkerLink,), lambda link: refusal)
+def client(credentials: Credentials = OURS, nonce: bytes = b"c" * 32, purpose: Purpose = LINK) -> ClientHandshake:
+    return ClientHandshake(credentials, nonce, purpose)
+
+
+def server(
+    credentials: Credentials = OURS, nonce: bytes = b"n" * 32, refusal: str | None = None
+) -> ServerHandshake[WorkerLink]:
+    return ServerHandshake(credentials, nonce, (WorkerLink,), lambda link: refusal)
+
+
+def hello(purpose: bytes, run: str = RUN, generation: object = 0) -> bytes:
+    return frame(encode_value([run, generation, purpose]))
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
@@ -88,7 +102,7 @@ def test_a_purpose_that_is_not_served_is_refused_in_words(purpose: Purpose, name
 
 def test_the_secret_does_not_travel() -> None:
     secret = bytes(range(32))
-    ours, theirs = client(secret), server(secret)
+    ours, theirs = client(Credentials(secret)), server(Credentials(secret))
     answer, _ = theirs.receive(ours.opening)
     proof, _ = ours.receive(answer)
     welcome, _ = theirs.receive(proof)
@@ -96,7 +110,7 @@ def test_the_secret_does_not_travel() -> None:
 
 
 def test_a_client_notices_another_secret() -> None:
-    ours, theirs = client(b"a" * 32), server(b"b" * 32)
+    ours, theirs = client(Credentials(b"a" * 32)), server(Credentials(b"b" * 32))
     answer, outcome = theirs.receive(ours.opening)
     assert outcome is None
     with pytest.raises(SecretMismatch):
@@ -106,8 +120,8 @@ def test_a_client_notices_another_secret() -> None:
 def test_a_server_rejects_a_wrong_proof_before_it_parses_the_hello() -> None:
     theirs = server()
     theirs.receive(client().opening)
-    reply, outcome = theirs.receive(b"p" * 32)
-    assert (reply, outcome) == (b"", Rejected("it does not know the cluster's secret"))
+    reply, outcome = theirs.receive(b"p" * 32 + frame(b"\xc1"))
+    assert (reply, outcome) == (b"", Rejected(UNPROVEN))
 
 
 def test_a_replayed_handshake_proves_nothing() -> None:
@@ -116,7 +130,7 @@ def test_a_replayed_handshake_proves_nothing() -> None:
     proof, _ = ours.receive(answer)
     again = server(nonce=b"2" * 32)
     again.receive(ours.opening)
-    assert again.receive(proof) == (b"", Rejected("it does not know the cluster's secret"))
+    assert again.receive(proof) == (b"", Rejected(UNPROVEN))
 
 
 def test_a_server_proof_sent_back_is_no_client_proof() -> None:
@@ -129,7 +143,7 @@ def test_a_server_proof_sent_back_is_no_client_proof() -> None:
     for proof in (answer[40:], reflected[40:]):
         candidate = server(nonce=b"1" * 32)
         candidate.receive(opening)
-        assert candidate.receive(proof)[1] == Rejected("it does not know the cluster's secret")
+        assert candidate.receive(proof + hello(encode(LINK)))[1] == Rejected(UNPROVEN)
 
 
 def test_a_client_is_not_fooled_by_its_own_opening() -> None:
@@ -163,30 +177,106 @@ def test_another_version_is_told_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    "hello",
+    "said",
     [
         frame(b""),
         frame(b"\x90"),
         frame(b"\x00"),
-        frame(b"\x91\x05"),
-        frame(b"\x91\xc3"),
-        frame(b"\x92\x91\x01\x01"),
-        frame(b"\x95\x01\x01\x01\x01\xff"),
-        frame(b"\x95\x01\x01\x01\x01\xc3"),
-        frame(b"\x94\x01\x02\x01\x01"),
-        frame(b"\x96\x01\x02\x01\x01\x00\x00"),
+        frame(encode(LINK)),
+        frame(encode_value([RUN, 0])),
+        hello(b""),
+        hello(b"\x91\x05"),
+        hello(b"\x91\xc3"),
+        hello(b"\x92\x91\x01\x01"),
+        hello(b"\x95\x01\x01\x01\x01\xff"),
+        hello(b"\x95\x01\x01\x01\x01\xc3"),
+        hello(b"\x94\x01\x02\x01\x01"),
+        hello(b"\x96\x01\x02\x01\x01\x00\x00"),
+        hello(encode(LINK), run="r" * (RUN_CHARS_MAX + 1)),
+        hello(encode(LINK), generation=True),
+        hello(encode(LINK), generation=-1),
         (HELLO_BYTES_MAX + 1).to_bytes(4, "big"),
         b"\xff\xff\xff\xff",
-        frame(encode(LINK)) + b"x",
+        hello(encode(LINK)) + b"x",
     ],
 )
-def test_a_bad_hello_is_rejected_even_from_one_who_knows_the_secret(hello: bytes) -> None:
+def test_a_bad_hello_is_rejected_even_from_one_who_knows_the_secret(said: bytes) -> None:
     ours, theirs = client(), server()
     answer, _ = theirs.receive(ours.opening)
-    proof = ours.receive(answer)[0][:32]
-    reply, outcome = theirs.receive(proof + hello)
+    ours._transcript.add(answer)
+    proven = said[:-1] if said.endswith(b"x") else said
+    reply, outcome = theirs.receive(ours._transcript.proof(_CLIENT, proven) + said)
     assert reply == b""
     assert isinstance(outcome, Rejected)
+    assert outcome != Rejected(UNPROVEN)
+
+
+@pytest.mark.parametrize(
+    ("credentials", "reason"),
+    [
+        (Credentials(OURS.secret, "0b57"), "it is of run 0b57, and this process is of run 5e1f: another job"),
+        (Credentials(OURS.secret), "it was started by hand, and this process is of run 5e1f: another job"),
+        (Credentials(OURS.secret, RUN, 1), "it is of generation 1 of the job, and this process of 0"),
+    ],
+)
+def test_another_run_or_generation_is_refused_in_words(credentials: Credentials, reason: str) -> None:
+    ours, theirs = client(credentials), server()
+    answer, _ = theirs.receive(ours.opening)
+    said, _ = ours.receive(answer)
+    verdict, outcome = theirs.receive(said)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason.startswith(reason)
+    with pytest.raises(PeerRefused, match=reason):
+        ours.receive(verdict)
+
+
+THIRD = WorkerLink(3, 1, WorkerId(2), WorkerId(1))
+"""What process 2 wants of process 1, at whose port somebody else listens."""
+
+
+@pytest.mark.parametrize(
+    "another",
+    [
+        hello(encode(WorkerLink(3, 1, WorkerId(1), WorkerId(0)))),
+        hello(encode(JoinerLink(1, WorkerId(77), WorkerId(0)))),
+        hello(encode(THIRD), run="0b57"),
+        hello(encode(THIRD), generation=1),
+    ],
+)
+def test_who_relays_a_client_to_another_server_cannot_say_what_it_comes_for(another: bytes) -> None:
+    ours, theirs = client(purpose=THIRD), server()
+    answer, _ = theirs.receive(ours.opening)
+    said, _ = ours.receive(answer)
+    assert theirs.receive(said[:32] + another) == (b"", Rejected(UNPROVEN))
+
+
+def test_who_relays_a_refused_client_cannot_welcome_it() -> None:
+    """Else it would believe in a link to process 1, and whoever holds the port of that would be the link."""
+    ours, theirs = client(purpose=THIRD), server(refusal="worker 1 is not here")
+    answer, _ = theirs.receive(ours.opening)
+    said, _ = ours.receive(answer)
+    verdict, _ = theirs.receive(said)
+    welcome = frame(encode_value([True, ""]))
+    for forged in (welcome + verdict[-32:], welcome + said[:32], welcome + answer[40:]):
+        with pytest.raises(ProtocolError, match="somebody is in between"):
+            client_after(ours.opening, answer).receive(forged)
+
+
+def test_the_verdict_of_another_conversation_is_worth_nothing() -> None:
+    ours, theirs = client(), server()
+    answer, _ = theirs.receive(ours.opening)
+    verdict, _ = theirs.receive(ours.receive(answer)[0])
+    later, again = client(nonce=b"d" * 32), server()
+    later.receive(again.receive(later.opening)[0])
+    with pytest.raises(ProtocolError, match="somebody is in between"):
+        later.receive(verdict)
+
+
+def client_after(opening: bytes, answer: bytes) -> ClientHandshake:
+    ours = client(purpose=THIRD)
+    assert ours.opening == opening
+    ours.receive(answer)
+    return ours
 
 
 def test_admission_takes_each_expected_link_once() -> None:

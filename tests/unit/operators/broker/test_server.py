@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from framework.wire.columns import decode_batch, encode_batch
+from framework.wire.credentials import Credentials
 from operators.broker import broker as broker_module
 from operators.broker import client as client_module
 from operators.broker import server as server_module
@@ -23,6 +24,7 @@ from operators.broker.server import BrokerServer
 from operators.broker.spill import SpillBuffer
 from operators.errors import JobLost, RequestRefused
 
+OURS = Credentials(b"s" * 32, "5e1f")
 WAIT_S = 10.0
 
 
@@ -59,10 +61,10 @@ class Job:
 @pytest.fixture
 def job() -> Iterator[Job]:
     broker = Broker(lambda: None, {"lines": Intake("lines")}, {"echo": Outbox("echo")})
-    server = BrokerServer(broker, "127.0.0.1", b"s" * 32)
+    server = BrokerServer(broker, "127.0.0.1", OURS)
     server.start()
     try:
-        yield Job(broker, server, BrokerClient(server.address, b"s" * 32))
+        yield Job(broker, server, BrokerClient(server.address, OURS))
     finally:
         server.close()
 
@@ -232,11 +234,13 @@ def test_wrong_names_get_the_closest_and_wrong_secrets_nothing(job: Job):
     with pytest.raises(RequestRefused, match="this job has no output 'lines'; it has 'echo'"):
         job.client.latest("lines")
     with pytest.raises(JobLost, match="the job cannot be reached"):
-        replace(job.client, secret=b"t" * 32).latest("echo")
+        replace(job.client, credentials=Credentials(b"t" * 32)).latest("echo")
 
 
 def test_a_client_that_is_shown_does_not_show_its_secret(job: Job):
-    assert repr(job.client) == f"BrokerClient(address={job.client.address!r})"
+    assert repr(job.client) == (
+        f"BrokerClient(address={job.client.address!r}, credentials=Credentials(run='5e1f', generation=0))"
+    )
 
 
 def test_nonsense_is_hung_up_on_and_others_are_still_served(job: Job):

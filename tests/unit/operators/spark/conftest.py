@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from framework.wire.credentials import Credentials
 from operators.broker.broker import Broker
 from operators.broker.client import BrokerClient
 from operators.broker.intake import Intake
 from operators.broker.outbox import Outbox
 from operators.broker.server import BrokerServer
+
+OURS = Credentials(b"s" * 32, "5e1f")
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Served:
 @pytest.fixture
 def served() -> Iterator[Served]:
     broker = Broker(lambda: None, {"lines": Intake("lines")}, {"counts": Outbox("counts")})
-    server = BrokerServer(broker, "127.0.0.1", b"s" * 32)
+    server = BrokerServer(broker, "127.0.0.1", OURS)
     server.start()
-    yield Served(broker, BrokerClient(server.address, b"s" * 32))
+    yield Served(broker, BrokerClient(server.address, OURS))
     server.close()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from framework.wire.credentials import Credentials
 from framework.wire.purpose import ExecutorStream
 from operators.spark.launch.gateway import Gateway, OutputPump, StreamKind
 
@@ -19,7 +20,7 @@ LIMIT_S = 10.0
 
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
-    gateway = Gateway("127.0.0.1", b"s" * 32)
+    gateway = Gateway("127.0.0.1", Credentials(b"s" * 32))
     yield gateway
     gateway.close()
 
