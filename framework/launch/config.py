@@ -10,6 +10,7 @@ from pathlib import Path
 from framework.errors import ConfigError
 from framework.launch.spawned import Spawned
 from framework.membership.members import Address
+from framework.wire.credentials import Encryption
 
 BASE_PORT = 2101
 PROCESSES_MAX = 1024
@@ -38,6 +39,7 @@ class Config:
     """The cluster's secret itself, where it is in no file."""
     run: str = ""
     """The run of the job that this process is of; see `framework.wire.credentials`."""
+    encryption: Encryption = Encryption.BETWEEN_MACHINES
 
     @property
     def address(self) -> Address:
@@ -77,6 +79,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--nn", type=int, metavar="N", help="with --join: how many processes there are then (-p + 1)")
     group.add_argument("--secret-file", type=Path, metavar="FILE", help="the cluster's secret, the same everywhere")
+    group.add_argument(
+        "--no-tls", action="store_true", help="do not encrypt connections to other machines; the same everywhere"
+    )
+
+
+def encryption_from_flags(flags: argparse.Namespace) -> Encryption:
+    """Which connections are encrypted."""
+    return Encryption.NEVER if flags.no_tls else Encryption.BETWEEN_MACHINES
 
 
 def config_from_flags(flags: argparse.Namespace) -> Config:
@@ -104,7 +114,8 @@ def config_from_flags(flags: argparse.Namespace) -> Config:
     joinable, by_hand = process is not None, process is not None or flags.hostfile is not None
     if len(addresses) == 1:
         process = 0
-    return Config(threads, addresses, process, flags.secret_file, joinable, by_hand=by_hand)
+    encryption = encryption_from_flags(flags)
+    return Config(threads, addresses, process, flags.secret_file, joinable, by_hand=by_hand, encryption=encryption)
 
 
 def _joining(flags: argparse.Namespace) -> Config:
@@ -130,7 +141,17 @@ def _joining(flags: argparse.Namespace) -> Config:
     else:
         addresses = _local_addresses(process + 1, BASE_PORT if flags.base_port is None else flags.base_port)
     own = (addresses[process],)
-    return Config(flags.threads, own, process, flags.secret_file, True, addresses[server], server, by_hand=True)
+    return Config(
+        flags.threads,
+        own,
+        process,
+        flags.secret_file,
+        True,
+        addresses[server],
+        server,
+        by_hand=True,
+        encryption=encryption_from_flags(flags),
+    )
 
 
 def read_hostfile(path: Path, processes: int | None) -> tuple[Address, ...]:

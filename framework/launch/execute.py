@@ -208,7 +208,7 @@ def _credentials(config: Config) -> Credentials:
     secret = config.secret
     if secret is None:
         secret = load_or_create_secret(config.secret_file) if config.processes > 1 or config.joinable else b""
-    return Credentials(secret, config.run)
+    return Credentials(secret, config.run, encryption=config.encryption)
 
 
 def _mesh(

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Generic
 
+from framework.errors import HailerError
 from framework.net.rate_limited_log import RateLimitedLog
+from framework.net.tls import LinkSocket, secured, socket_of
 from framework.net.waker import Waker
 from framework.wire.credentials import Credentials
 from framework.wire.handshake import NONCE_BYTES, Accepted, P, Rejected, ServerHandshake
@@ -36,7 +38,7 @@ _log = logging.getLogger("hailer.net")
 class _Stranger(Generic[P]):
     """A connection that has not passed the handshake."""
 
-    connection: socket.socket
+    connection: LinkSocket
     address: str
     handshake: ServerHandshake[P]
     deadline_s: float
@@ -52,7 +54,7 @@ class Acceptor(Generic[P]):
         *,
         serves: tuple[type[P], ...],
         admit: Callable[[P], str | None],
-        deliver: Callable[[P, socket.socket], None],
+        deliver: Callable[[P, LinkSocket], None],
         timeout_s: float = HANDSHAKE_TIMEOUT_S,
     ) -> None:
         """`admit` says why a client is refused; those that are not and could be told so go to `deliver`."""
@@ -129,25 +131,35 @@ class Acceptor(Generic[P]):
             self._cut(oldest, f"{STRANGERS_MAX} others wait too, and it was the first")
         connection.setblocking(False)
         try:
+            stranger = secured(connection, self._credentials, server_side=True)
+        except HailerError as error:
+            self._reject(connection, address, f"it cannot be talked to: {error}")
+            return
+        try:
             self._selector.register(connection, selectors.EVENT_READ, connection)
         except OSError as error:  # the system's limit of what can be watched
             self._reject(connection, address, f"it cannot be watched: {error.strerror}")
             return
         handshake = ServerHandshake(self._credentials, secrets.token_bytes(NONCE_BYTES), self._serves, self._admit)
-        self._strangers[connection] = _Stranger(connection, address, handshake, now_s + self._timeout_s)
+        self._strangers[connection] = _Stranger(stranger, address, handshake, now_s + self._timeout_s)
 
     def _converse(self, stranger: _Stranger[P]) -> None:
+        outcome: Accepted[P] | Rejected | None = None
         try:
-            data = stranger.connection.recv(READ_BYTES)
-            if not data:
-                self._cut(stranger, "it hung up during the handshake")
-                return
-            reply, outcome = stranger.handshake.receive(data)
-            # Replies are small and few: on a fresh connection they always fit into the kernel's buffer.
-            if reply and stranger.connection.send(reply) < len(reply):
-                self._cut(stranger, "it does not read")
-                return
+            while outcome is None:
+                data = stranger.connection.recv(READ_BYTES)
+                if not data:
+                    self._cut(stranger, "it hung up during the handshake")
+                    return
+                reply, outcome = stranger.handshake.receive(data)
+                # Replies are small and few: on a fresh connection they always fit into the kernel's buffer.
+                if reply and stranger.connection.send(reply) < len(reply):
+                    self._cut(stranger, "it does not read")
+                    return
         except BlockingIOError:
+            return
+        except HailerError as error:
+            self._cut(stranger, str(error))
             return
         except OSError as error:
             self._cut(stranger, f"its connection failed: {error.strerror or error}")
@@ -182,14 +194,14 @@ class Acceptor(Generic[P]):
             self._resume_s = None
 
     def _forget(self, stranger: _Stranger[P]) -> None:
-        del self._strangers[stranger.connection]
+        del self._strangers[socket_of(stranger.connection)]
         self._selector.unregister(stranger.connection)
 
     def _cut(self, stranger: _Stranger[P], reason: str) -> None:
         self._forget(stranger)
         self._reject(stranger.connection, stranger.address, reason)
 
-    def _reject(self, connection: socket.socket, address: str, reason: str) -> None:
+    def _reject(self, connection: LinkSocket, address: str, reason: str) -> None:
         connection.close()
         self.rejections.append(f"{address}: {reason}")
         self._warnings.warn(f"a connection from {address} is cut off: {reason}", time.monotonic())

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from framework.errors import JobStopped
 from framework.membership.members import Address
+from framework.net.tls import LinkSocket, TlsConnection, secured
 from framework.wire.credentials import Credentials
 from framework.wire.handshake import NONCE_BYTES, ClientHandshake
 from framework.wire.purpose import Purpose
@@ -48,7 +49,7 @@ class Patience:
 
 def connect_link(
     address: Address, purpose: Purpose, credentials: Credentials, patience: Patience
-) -> tuple[socket.socket, bytes]:
+) -> tuple[LinkSocket, bytes]:
     """A connection that is welcome, and what came on it with the welcome."""
     family, kind, protocol, _, target = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
     connection = socket.socket(family, kind, protocol)
@@ -56,7 +57,11 @@ def connect_link(
         connection.setblocking(False)
         with selectors.DefaultSelector() as selector:
             _connect(connection, target, selector, patience)
-            return connection, _shake_hands(connection, purpose, credentials, selector, patience)
+            link = secured(connection, credentials, server_side=False)
+            selector.register(link, selectors.EVENT_READ)
+            if isinstance(link, TlsConnection):
+                _come_to_terms(link, selector, patience)
+            return link, _shake_hands(link, purpose, credentials, selector, patience)
     except BaseException:
         connection.close()
         raise
@@ -77,8 +82,17 @@ def _connect(connection: socket.socket, target: object, selector: selectors.Base
         raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody listens there")
 
 
+def _come_to_terms(connection: TlsConnection, selector: selectors.BaseSelector, patience: Patience) -> None:
+    while True:
+        try:
+            connection.do_handshake()
+            return
+        except BlockingIOError:
+            _wait(selector, patience)
+
+
 def _shake_hands(
-    connection: socket.socket,
+    connection: LinkSocket,
     purpose: Purpose,
     credentials: Credentials,
     selector: selectors.BaseSelector,
@@ -86,11 +100,12 @@ def _shake_hands(
 ) -> bytes:
     handshake = ClientHandshake(credentials, secrets.token_bytes(NONCE_BYTES), purpose)
     connection.sendall(handshake.opening)
-    selector.register(connection, selectors.EVENT_READ)
     while True:
-        while not selector.select(patience.check()):
-            pass
-        data = connection.recv(READ_BYTES)
+        try:
+            data = connection.recv(READ_BYTES)
+        except BlockingIOError:
+            _wait(selector, patience)
+            continue
         if not data:
             raise ConnectionResetError(errno.ECONNRESET, "it hung up during the handshake")
         reply, welcomed = handshake.receive(data)
@@ -98,3 +113,8 @@ def _shake_hands(
             return welcomed.leftover
         if reply:
             connection.sendall(reply)
+
+
+def _wait(selector: selectors.BaseSelector, patience: Patience) -> None:
+    while not selector.select(patience.check()):
+        pass

@@ -7,7 +7,6 @@ threads put messages into lanes, and both then wake the sleeper.
 from __future__ import annotations
 
 import selectors
-import socket
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from collections.abc import Callable, Mapping
 from framework.membership.members import Address, WorkerId
 from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
+from framework.net.tls import LinkSocket
 from framework.net.waker import ReadyKeys, Waker
 from framework.wire.body import Body
 from framework.wire.container import Reservation
@@ -36,7 +36,7 @@ class Endpoint:
         self._threads: dict[WorkerId, ThreadLink] = {}
         self._tcp: dict[WorkerId, TcpLink] = {}
         self._names: dict[TcpLink, WorkerId] = {}
-        self._adopted: deque[tuple[WorkerId, socket.socket, bytes]] = deque()
+        self._adopted: deque[tuple[WorkerId, LinkSocket, bytes]] = deque()
         self._stash: list[tuple[WorkerId, Message]] = []
         self._broadcast: tuple[Progress, list[Body]] | None = None
         self._closed = False
@@ -124,7 +124,7 @@ class Endpoint:
         """End the current or the next `park`."""
         self._waker.wake()
 
-    def adopt(self, peer: WorkerId, connection: socket.socket, leftover: bytes = b"") -> None:
+    def adopt(self, peer: WorkerId, connection: LinkSocket, leftover: bytes = b"") -> None:
         """Make an authenticated connection the link to `peer`. Takes effect in the worker's own thread."""
         self._adopted.append((peer, connection, leftover))
         self._waker.wake()
@@ -245,7 +245,7 @@ def _size(bodies: list[Body]) -> int:
     return sum(len(piece) for body in bodies for piece in body)
 
 
-def _address(connection: socket.socket) -> str:
+def _address(connection: LinkSocket) -> str:
     try:
         host, port, *_ = connection.getpeername()
     except OSError:

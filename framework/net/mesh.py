@@ -28,6 +28,7 @@ from framework.net.acceptor import HANDSHAKE_TIMEOUT_S, Acceptor
 from framework.net.connect import STOP_POLL_S, Patience, connect_link
 from framework.net.endpoint import Endpoint, link_threads
 from framework.net.secret import SECRET_VARIABLE
+from framework.net.tls import LinkSocket
 from framework.wire.admission import Admission
 from framework.wire.credentials import Credentials
 from framework.wire.purpose import JoinerLink, WorkerLink
@@ -145,7 +146,7 @@ class Mesh:
         )
         self._acceptor.start()
 
-    def _deliver(self, admission: Admission, link: WorkerLink | JoinerLink, connection: socket.socket) -> None:
+    def _deliver(self, admission: Admission, link: WorkerLink | JoinerLink, connection: LinkSocket) -> None:
         """Called by the acceptor's thread."""
         admission.record(link)
         self.endpoints[link.target].adopt(link.source, connection)

@@ -20,6 +20,7 @@ from framework.errors import ProtocolError
 from framework.net.keep_alive import keep_alive
 from framework.net.shm.channel import SHARED_BYTES_MIN, ShmChannel
 from framework.net.shm.segment import UNREAD_BYTES_MAX
+from framework.net.tls import LinkSocket, TlsConnection, is_local, socket_of
 from framework.wire import shm_messages
 from framework.wire.body import Body
 from framework.wire.codec import Buffer
@@ -53,16 +54,18 @@ class TcpLink:
         "_shm",
         "_socket",
         "_spoken",
+        "_tls",
         "_writing",
     )
 
-    def __init__(self, connection: socket.socket, selector: selectors.BaseSelector, name: str) -> None:
+    def __init__(self, connection: LinkSocket, selector: selectors.BaseSelector, name: str) -> None:
         prepare(connection)
         self._socket = connection
+        self._tls = connection if isinstance(connection, TlsConnection) else None
         self._selector = selector
         self._name = name
         self._reader = FrameReader(allocate=allocate)
-        self._shm = ShmChannel(connection)
+        self._shm = ShmChannel(offers=not isinstance(connection, TlsConnection) and is_local(connection))
         self._outbound: deque[Buffer] = deque()
         self._outbound_bytes = 0
         self._open = True
@@ -109,7 +112,7 @@ class TcpLink:
         messages: list[Message] = []
         total = 0
         try:
-            while self._open and total < READ_BYTES_MAX:
+            while self._open and (total < READ_BYTES_MAX or (self._tls is not None and self._tls.pending)):
                 room = self._reader.room
                 if room:
                     asked, count = len(room), self._socket.recv_into(room)
@@ -133,6 +136,8 @@ class TcpLink:
         """What had arrived together with the end of the handshake."""
         messages: list[Message] = []
         self._take(partial(self._reader.feed, leftover), messages)
+        if self._tls is not None and self._tls.pending:  # of which no selector knows
+            messages += self.read()
         return messages
 
     def congested(self) -> bool:
@@ -230,8 +235,9 @@ def _with_small_pieces_joined(pieces: list[Buffer]) -> Iterator[Buffer]:
         yield b"".join(small)
 
 
-def prepare(connection: socket.socket) -> None:
-    """Set up a socket for small messages that must not wait, and for noticing a machine that is gone."""
+def prepare(connection: LinkSocket) -> None:
+    """Set up a connection for small messages that must not wait, and for noticing a machine that is gone."""
+    connection = socket_of(connection)
     connection.setblocking(False)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     keep_alive(connection)

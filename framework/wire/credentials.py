@@ -7,8 +7,18 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass, field
+from enum import Enum
 
 HASH_BYTES = 32
+
+
+class Encryption(Enum):
+    """Which connections are encrypted. Both ends must say the same."""
+
+    BETWEEN_MACHINES = "between machines"
+    NEVER = "never"
+    ALWAYS = "always"
+    """Also on one machine: for tests and measurements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +31,17 @@ class Credentials:
     could tell them one: for them all jobs with the same secret are one run."""
     generation: int = 0
     """How often the job was recovered."""
+    encryption: Encryption = Encryption.BETWEEN_MACHINES
 
     @property
     def handshake_key(self) -> bytes:
         """What proofs of the handshake are made with."""
         return hkdf(self.secret, b"hailer handshake")
+
+    @property
+    def tls_key(self) -> bytes:
+        """The private key of the certificate with which connections are encrypted."""
+        return hkdf(self.secret, b"hailer tls")
 
 
 def hkdf(secret: bytes, label: bytes) -> bytes:

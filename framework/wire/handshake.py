@@ -45,6 +45,13 @@ HELLO_BYTES_MAX = 512
 
 RUN_CHARS_MAX = 64
 
+TLS_HANDSHAKE = b"\x16\x03"
+TLS_ALERT = b"\x15\x03"
+"""How records of TLS begin."""
+ENCRYPT_ALIKE = (
+    "give --no-tls to all processes or to none; to all, if a port is forwarded, so that the ends see other addresses"
+)
+
 _PREAMBLE = MAGIC + VERSION.to_bytes(2, "big")
 _OPENING_BYTES = len(_PREAMBLE) + NONCE_BYTES
 _ANSWER_BYTES = _OPENING_BYTES + PROOF_BYTES
@@ -102,6 +109,8 @@ class ServerHandshake(Generic[P]):
 
     def _opening(self) -> tuple[bytes, Rejected | None]:
         head = self._buffer[: len(_PREAMBLE)]
+        if head.startswith(TLS_HANDSHAKE):
+            return _PREAMBLE, Rejected(f"it encrypts this connection, and this end does not: {ENCRYPT_ALIKE}")
         if head[: len(MAGIC)] != MAGIC[: len(head)]:
             return b"", Rejected(f"it does not speak this protocol, but began with {bytes(head)!r}")
         if len(head) == len(_PREAMBLE) and head != _PREAMBLE:
@@ -178,6 +187,8 @@ class ClientHandshake:
 
     def _answer(self) -> bytes:
         head = self._buffer[: len(_PREAMBLE)]
+        if head.startswith(TLS_ALERT):
+            raise ProtocolError(f"it encrypts this connection, and this end does not: {ENCRYPT_ALIKE}")
         if head[: len(MAGIC)] != MAGIC[: len(head)]:
             raise ProtocolError(f"what listens there is not a Hailer process: it began with {bytes(head)!r}")
         if len(head) == len(_PREAMBLE) and head != _PREAMBLE:

@@ -15,6 +15,8 @@ class BrokerAddress:
     port: int
     secret: str
     """In hexadecimal digits."""
+    encryption: str
+    """Which connections are encrypted (`framework.wire.credentials.Encryption`)."""
     inputs: dict[str, str | None]
     """The Arrow schema of each, in base64; None if it takes any."""
     outputs: dict[str, str]

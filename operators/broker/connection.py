@@ -12,6 +12,7 @@ from typing import Any
 
 from framework.errors import ProtocolError
 from framework.net.keep_alive import keep_alive
+from framework.net.tls import LinkSocket, socket_of
 from framework.wire.codec import decode_value, encode_value
 from framework.wire.framing import FRAME_BYTES_MAX, PREFIX_BYTES, frame
 from operators.errors import JobLost
@@ -24,13 +25,13 @@ DATA_BYTES_MAX = FRAME_BYTES_MAX - 1024
 
 
 class Connection:
-    """Sends and receives messages over one blocking socket."""
+    """Sends and receives messages over one blocking connection."""
 
-    def __init__(self, connection: socket.socket, leftover: bytes = b"", *, silence_s: float | None) -> None:
+    def __init__(self, connection: LinkSocket, leftover: bytes = b"", *, silence_s: float | None) -> None:
         connection.setblocking(True)
         connection.settimeout(silence_s)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        keep_alive(connection)
+        socket_of(connection).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        keep_alive(socket_of(connection))
         self._connection = connection
         self._buffer = bytearray(leftover)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from framework.errors import ConfigError
 from framework.suggest import hint
-from framework.wire.credentials import Credentials
+from framework.wire.credentials import Credentials, Encryption
 from operators.admin.client import JobClient
 from operators.admin.errors import JobUnreachable
 from operators.admin.json_codec import from_json
@@ -57,7 +57,9 @@ def find_endpoint(directory: Path, job: str | None = None) -> JobEndpoint:
             if time.monotonic() > deadline_s:
                 raise
             time.sleep(POLL_S)
-    client = BrokerClient((address.host, address.port), Credentials(bytes.fromhex(address.secret), address.run))
+    encryption = Encryption(address.encryption)
+    credentials = Credentials(bytes.fromhex(address.secret), address.run, encryption=encryption)
+    client = BrokerClient((address.host, address.port), credentials)
     inputs = {name: None if text is None else _schema(text) for name, text in address.inputs.items()}
     outputs = {name: _schema(text) for name, text in address.outputs.items()}
     return JobEndpoint(admin.name, address.run, client, inputs, outputs)

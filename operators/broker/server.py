@@ -15,6 +15,7 @@ from typing import Any
 
 from framework.errors import ProtocolError
 from framework.net.acceptor import Acceptor
+from framework.net.tls import LinkSocket
 from framework.wire.credentials import Credentials
 from framework.wire.purpose import BrokerConnection
 from operators.broker.broker import Broker
@@ -64,7 +65,7 @@ class BrokerServer:
     def _admit(self, purpose: BrokerConnection) -> str | None:
         return "too many are connected; try again later" if len(self._clients) >= CLIENTS_MAX else None
 
-    def _deliver(self, purpose: BrokerConnection, connection: socket.socket) -> None:
+    def _deliver(self, purpose: BrokerConnection, connection: LinkSocket) -> None:
         client = Connection(connection, silence_s=REQUEST_S)
         thread = threading.Thread(target=self._serve, args=(client,), name="broker", daemon=True)
         with self._changed:

@@ -18,7 +18,9 @@ from pathlib import Path
 
 from framework.errors import ConfigError
 from framework.launch.config import BASE_PORT
+from framework.net.certificate import tls_context
 from framework.net.secret import default_secret_path, load_or_create_secret
+from framework.wire.credentials import HASH_BYTES
 from operators.admin.errors import RunDirectoryUnusable
 from operators.admin.run_directory import running_jobs
 from routing.columns.cache_directory import CACHE_VARIABLE, cache_directory, existing_cache_directory
@@ -54,6 +56,7 @@ def examine(directory: Path) -> Iterator[Finding]:
         check_loopback,
         check_base_port,
         check_secret,
+        check_encryption,
         check_cache,
         lambda: check_directory(directory),
     ]
@@ -177,6 +180,15 @@ def check_secret() -> Finding:
     except ConfigError as error:
         return Finding("bad", str(error))
     return Finding("ok", f"the cluster's secret is at {path}")
+
+
+def check_encryption() -> Finding:
+    """Whether connections to other machines can be encrypted."""
+    try:
+        tls_context(bytes(HASH_BYTES), server_side=True)
+    except (ConfigError, OSError) as error:
+        return Finding("note", f"only jobs on several machines need this: {error}")
+    return Finding("ok", "connections to other machines are encrypted")
 
 
 def check_cache() -> Finding:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from framework.errors import ConfigError
 from framework.wire.container import Container
+from framework.wire.credentials import Encryption
 from framework.worker.worker import Worker
 from operators.control.job_control import JobControl
 from operators.job.files import lines, printer
@@ -48,6 +49,8 @@ class JobProgram:
     """Whether an output's directory may have the results of an earlier run, which are removed."""
     allow_nan: bool = False
     """Whether outputs may have `NaN` and `Infinity`, which JSON does not."""
+    encryption: Encryption = Encryption.BETWEEN_MACHINES
+    """Which connections to those who feed and read it are encrypted."""
 
     def __post_init__(self) -> None:
         """Name the files in a way that holds in every directory."""
@@ -90,7 +93,7 @@ class JobProgram:
     def run(self, control_plane: JobControl | None, worker: Worker) -> None:
         """Run the job on one worker, to its end."""
         with ExitStack() as ends:
-            serving = ServedJob(worker, but=self.outputs) if self.serve else None
+            serving = ServedJob(worker, but=self.outputs, encryption=self.encryption) if self.serve else None
             files: list[FileOutput] = []
             flow = self.job.build(worker, lambda name: self._receiver(name, worker, ends, files), serving=serving)
             check_names("input", self.inputs, flow.inputs)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from framework.errors import ConfigError
-from framework.launch.config import add_flags, config_from_flags
+from framework.launch.config import add_flags, config_from_flags, encryption_from_flags
 from framework.launch.execute import execute_from_args, show_log
 from framework.launch.spawned import SPAWNED_VARIABLE
 from operators.control.cli_parser import Parser
@@ -35,6 +35,7 @@ def run_from_args(job: Job, argv: Sequence[str] | None, control_plane: JobContro
             flags.serve,
             overwrite=flags.overwrite,
             allow_nan=flags.allow_nan,
+            encryption=encryption_from_flags(flags),
         )
         if flags.serve and flags.input:
             raise ConfigError("--serve opens all inputs to others; leave --input out, or --serve")

@@ -17,7 +17,7 @@ from framework.dataflow.pact import Gather
 from framework.errors import GraphError
 from framework.net.secret import RUN_BYTES, SECRET_BYTES
 from framework.progress.order import EPOCH_MAX
-from framework.wire.credentials import Credentials
+from framework.wire.credentials import Credentials, Encryption
 from framework.worker.worker import Worker
 from operators.broker.address import BrokerAddress
 from operators.broker.broker import Broker
@@ -41,13 +41,21 @@ LINGER_S = 0.1
 class ServedJob:
     """The served inputs and outputs of one job, on one worker: wires them to the broker, and feeds what it releases."""
 
-    def __init__(self, worker: Worker, *, but: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        *,
+        but: Collection[str] = (),
+        encryption: Encryption = Encryption.BETWEEN_MACHINES,
+    ) -> None:
         """`but`: the outputs that are not served."""
         self._worker = worker
         self._but = but
         self._inputs: dict[str, pa.Schema | None] = {}
         self._outputs: dict[str, pa.Schema] = {}
-        self._credentials = Credentials(secrets.token_bytes(SECRET_BYTES), secrets.token_hex(RUN_BYTES))
+        self._credentials = Credentials(
+            secrets.token_bytes(SECRET_BYTES), secrets.token_hex(RUN_BYTES), encryption=encryption
+        )
         self._server: BrokerServer | None = None
         self._intakes: dict[str, Intake] = {}
         self._outboxes: dict[str, Outbox] = {}
@@ -103,6 +111,7 @@ class ServedJob:
             host=host,
             port=port,
             secret=self._credentials.secret.hex(),
+            encryption=self._credentials.encryption.value,
             inputs={name: None if schema is None else _text(schema) for name, schema in self._inputs.items()},
             outputs={name: _text(schema) for name, schema in self._outputs.items()},
         )

@@ -18,6 +18,7 @@ from framework.errors import ConfigError, HailerError, JobStopped
 from framework.launch.config import Config
 from framework.launch.signals import Stop
 from framework.launch.supervisor import supervise
+from framework.wire.credentials import Encryption
 from operators.admin.errors import JobUnreachable
 from operators.admin.json_codec import to_json
 from operators.broker.endpoint import find_endpoint
@@ -53,9 +54,13 @@ class JobOnSpark:
     at the end of the block, unless that fails.
     """
 
-    def __init__(self, spark: SparkSession, job: Job | Program, *, workers: int = 2, threads: int = 1) -> None:
-        """`workers`: how many processes it begins with; `threads`: how many workers each of them has."""
-        program: Program = JobProgram(job, serve=True) if isinstance(job, Job) else job
+    def __init__(
+        self, spark: SparkSession, job: Job | Program, *, workers: int = 2, threads: int = 1, tls: bool = True
+    ) -> None:
+        """`workers`: how many processes it begins with; `threads`: how many workers each of them has; `tls`: whether
+        connections between machines are encrypted."""
+        encryption = Encryption.BETWEEN_MACHINES if tls else Encryption.NEVER
+        program: Program = JobProgram(job, serve=True, encryption=encryption) if isinstance(job, Job) else job
         self._spark = spark
         self._serves = isinstance(job, Job)
         self._queries: list[StreamingQuery] = []
@@ -65,7 +70,7 @@ class JobOnSpark:
         self._stop = Stop()
         self._directory = Path.cwd()
         self._plane = JobControl(program.name, self._directory)
-        self._config = Config(threads, (("", 0),) * workers, process=None)
+        self._config = Config(threads, (("", 0),) * workers, process=None, encryption=encryption)
         self._program = program
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"job {program.name}", daemon=True)
@@ -228,8 +233,9 @@ class JobOnSpark:
 
     def _run(self) -> None:
         try:
-            launcher = SparkLauncher(self._spark.sparkContext, self._program, threads=self._config.threads)
-            supervise(launcher, self._config, self._stop, self._plane)
+            context, config = self._spark.sparkContext, self._config
+            launcher = SparkLauncher(context, self._program, threads=config.threads, encryption=config.encryption)
+            supervise(launcher, config, self._stop, self._plane)
         except JobStopped:
             pass  # as asked
         except Exception as error:

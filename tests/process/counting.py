@@ -21,6 +21,7 @@ from framework.membership.effects import Effect, Phase
 from framework.membership.joiner import Joiner
 from framework.membership.members import Address, WorkerId
 from framework.membership.messages import Enlist
+from framework.net import tls
 from framework.net.endpoint import Endpoint
 from framework.wire import handshake
 from framework.wire.messages import Message
@@ -114,6 +115,7 @@ def read_flags(args: tuple[str, ...]) -> argparse.Namespace:
     parser.add_argument("--other-program", action="store_true")
     parser.add_argument("--other-version", action="store_true")
     parser.add_argument("--die", default="")
+    parser.add_argument("--encrypted", action="store_true")
     return parser.parse_args(args)
 
 
@@ -121,7 +123,10 @@ if __name__ == "__main__":
     early = argparse.ArgumentParser()
     early.add_argument("--die", default="")
     early.add_argument("--other-version", action="store_true")
+    early.add_argument("--encrypted", action="store_true")
     known, _ = early.parse_known_args()
+    if known.encrypted:
+        tls.is_local = lambda connection: False
     if known.die:
         die_at(known.die)
     if known.other_version:

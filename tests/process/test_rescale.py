@@ -183,6 +183,21 @@ def test_joiners_are_served_though_the_feeder_waits_for_them_and_stay_without_th
     crew.finish()
 
 
+def test_workers_join_and_leave_where_links_are_encrypted_and_who_does_not_encrypt_is_refused(crew: Crew):
+    """All processes take the others for those of another machine."""
+    crew.start("--encrypted")
+    crew.join(2, "--encrypted")
+    crew.wait_until_in(2)
+    crew.join(3)
+    assert crew.code(3) == 1, crew.text(3)
+    assert "it encrypts this connection, and this end does not: give --no-tls to all processes" in crew.text(3)
+    crew.join(4, "--encrypted", through=2)
+    crew.wait_until_in(4)
+    crew.leave(1)
+    crew.goes_on(4)
+    crew.finish()
+
+
 def test_workers_join_and_leave_while_bins_move(crew: Crew):
     """So many bins that the share of one joiner is still on its way when the next comes, and when it leaves again."""
     many = ("--bins", "4096")

@@ -9,23 +9,25 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from framework.launch.rpc import RpcLink
-from framework.wire.credentials import Credentials
+from framework.wire.credentials import Credentials, Encryption
 from operators.spark.launch.gateway import Gateway, StreamKind
 from tests.process.jobs import wait_until
 from tests.process.test_scale import is_alive
 from tests.processes import end
 
 OURS = Credentials(secrets.token_bytes(32), "5e1f")
+ENCRYPTED = replace(OURS, encryption=Encryption.ALWAYS)
 
 TASK = """
 import sys
 
-from framework.wire.credentials import Credentials
+from framework.wire.credentials import Credentials, Encryption
 from operators.spark.launch.task import Ticket, run
 
 
@@ -44,14 +46,15 @@ def main(worker):
         worker.step_or_park(1)
 
 
-ticket = Ticket(0, 7, 1, ("127.0.0.1", int(sys.argv[1])), Credentials(bytes.fromhex(sys.stdin.readline()), "5e1f"))
+ours = Credentials(bytes.fromhex(sys.stdin.readline()), "5e1f", encryption=Encryption(sys.argv[3]))
+ticket = Ticket(0, 7, 1, ("127.0.0.1", int(sys.argv[1])), ours)
 print("the task returns", list(run(iter([ticket]), Program(), {})))
 """
 
 
-@pytest.fixture
-def gateway() -> Iterator[Gateway]:
-    gateway = Gateway("127.0.0.1", OURS)
+@pytest.fixture(params=[OURS, ENCRYPTED], ids=["plain", "encrypted"])
+def gateway(request: pytest.FixtureRequest) -> Iterator[Gateway]:
+    gateway = Gateway("127.0.0.1", request.param)
     gateway.expect(0, 7)
     yield gateway
     gateway.close()
@@ -89,7 +92,7 @@ class Task:
 def start(folder: Path, gateway: Gateway, how: str) -> subprocess.Popen[str]:
     (folder / "task.py").write_text(TASK)
     task = subprocess.Popen(
-        [sys.executable, str(folder / "task.py"), str(gateway.port), how],
+        [sys.executable, str(folder / "task.py"), str(gateway.port), how, gateway.credentials.encryption.value],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -6,13 +6,16 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from framework.errors import ProcessesFailed
+from framework.wire.credentials import Encryption
 from operators import Flow, Job
+from operators.broker.endpoint import find_endpoint
 from operators.control.errors import ChangeFailed
 from operators.control.job_program import JobProgram
 from operators.job.job_file import load_job
@@ -96,6 +99,28 @@ def test_workers_join_and_leave_while_lines_flow_and_no_count_is_wrong(spark: Sp
     assert sorted((row.epoch, row.record[0], int(row.record[1])) for row in found.collect()) == sorted(
         (epoch, word, total) for epoch, (word, total) in written(folder / "out")
     )
+
+
+def test_streams_links_readers_and_writers_work_as_well_encrypted(spark: SparkSession, folder: Path):
+    """As if every process were on a machine of its own."""
+    job = Job("shouting")
+
+    @job.dataflow
+    def shouting(flow: Flow) -> None:
+        shouted = flow.input("lines").exchange(len).map(str.upper)
+        flow.output("shouted", shouted, {"line": str})
+
+    running = JobOnSpark(spark, job, workers=2, tls=False)
+    assert isinstance(running._program, JobProgram)
+    assert (running._program.encryption, running._config.encryption) == (Encryption.NEVER, Encryption.NEVER)
+    running._program.encryption = Encryption.ALWAYS
+    running._config = replace(running._config, encryption=Encryption.ALWAYS)
+    with running:
+        lines = spark.createDataFrame([("x" * length,) for length in range(1, 50)], "line string")
+        assert sorted(len(row.line) for row in lines.transform(running).collect()) == list(range(1, 50))
+        assert find_endpoint(folder).client.credentials.encryption is Encryption.ALWAYS
+        running.scale(3)
+        running.finish()
 
 
 def test_a_session_has_its_own_settings_back_when_a_job_that_was_fed_has_stopped(spark: SparkSession, folder: Path):

@@ -32,7 +32,7 @@ ROOMS = {
         "membership": "errors events progress wire",
         "worker": "errors events progress wire dataflow membership",
         "net": "errors ownership membership.members wire worker.transport",
-        "launch": "errors events membership dataflow worker net",
+        "launch": "errors events membership dataflow worker net wire.credentials",
         "simulation": "errors events progress wire dataflow membership worker",
     },
     "routing": {

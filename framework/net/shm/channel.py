@@ -7,8 +7,6 @@ changes.
 
 from __future__ import annotations
 
-import socket
-
 from framework.errors import ProtocolError
 from framework.net.shm.segment import InboundSegment, OutboundSegment
 from framework.wire.body import Body
@@ -25,8 +23,8 @@ class ShmChannel:
 
     __slots__ = ("_accepted", "_inbound", "_offers", "_outbound", "_replies")
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._offers = is_local(connection)
+    def __init__(self, *, offers: bool) -> None:
+        self._offers = offers
         """Whether memory is still to be offered."""
         self._outbound: OutboundSegment | None = None
         self._accepted = False
@@ -93,11 +91,3 @@ class ShmChannel:
         if self._outbound is not None:
             self._outbound.close()
             self._outbound = None
-
-
-def is_local(connection: socket.socket) -> bool:
-    """Whether both ends have one address, and so are on one machine."""
-    try:
-        return bool(connection.getsockname()[0] == connection.getpeername()[0])
-    except (OSError, IndexError):
-        return False

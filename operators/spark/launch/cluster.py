@@ -33,7 +33,7 @@ POLL_S = 0.1
 SHIPPED = ("hailer.py", "framework/**/*.py", "routing/**/*.py", "operators/**/*.py")
 """Our own code, from the directory that holds `framework`."""
 
-NEEDED = ("msgpack", "numba", "numpy", "pyarrow", "rocksdict", "xxhash")
+NEEDED = ("cryptography", "msgpack", "numba", "numpy", "pyarrow", "rocksdict", "xxhash")
 """What Hailer imports, and cannot ship because it is compiled."""
 
 _MISSING = re.compile(r"No module named '(?P<module>\w+)")
@@ -107,9 +107,9 @@ def what_failed(error: Exception, where: str) -> str:
     """Why the task of a Spark job failed there, in one line, and what to do where that is known.
 
     >>> what_failed(Exception("ModuleNotFoundError: No module named 'msgpack'"), "executor 1 on 10.0.0.7")
-    "executor 1 on 10.0.0.7 has no module 'msgpack'; Hailer needs msgpack, numba, numpy, pyarrow, rocksdict and xxhash \
-there: install them for its Python, name another with PYSPARK_PYTHON, or send an environment that has them with \
-spark.archives, as venv-pack makes it"
+    "executor 1 on 10.0.0.7 has no module 'msgpack'; Hailer needs cryptography, msgpack, numba, numpy, pyarrow, \
+rocksdict and xxhash there: install them for its Python, name another with PYSPARK_PYTHON, or send an environment that \
+has them with spark.archives, as venv-pack makes it"
     """
     text = str(error)
     missing = _MISSING.search(text)

@@ -2,7 +2,8 @@
 
 A process opens each of its streams through the same handshake as links between workers (`framework.net.acceptor`),
 with a secret of this run, as an `ExecutorStream`. Each stream is admitted once, so that a second copy of a process,
-from a scheduler that tries again, is turned away with the reason. After the handshake streams are plain sockets.
+from a scheduler that tries again, is turned away with the reason. Who uses a stream gets a plain socket: of one that is
+encrypted, the end of a tunnel (`framework.net.tunnel`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from enum import IntEnum
 from framework.launch.output_lines import whole_lines
 from framework.net.acceptor import Acceptor
 from framework.net.keep_alive import keep_alive
+from framework.net.tls import LinkSocket, TlsConnection, socket_of
+from framework.net.tunnel import Tunnel
 from framework.wire.credentials import Credentials
 from framework.wire.purpose import ExecutorStream
 
@@ -37,6 +40,7 @@ class Gateway:
 
     def __init__(self, host: str, credentials: Credentials) -> None:
         listener = socket.create_server((host, 0), backlog=128)
+        self.credentials = credentials
         self.port: int = listener.getsockname()[1]
         self._arrived: dict[tuple[int, int], dict[StreamKind, socket.socket]] = {}
         """The streams of every attempt that is expected, or was."""
@@ -80,8 +84,10 @@ class Gateway:
                 return f"process {process} was started already, and is not started a second time"
         return None
 
-    def _deliver(self, stream: ExecutorStream, connection: socket.socket) -> None:
-        prepare_stream(connection)
+    def _deliver(self, stream: ExecutorStream, link: LinkSocket) -> None:
+        connection, tunnel = plain_stream(link)
+        if tunnel is not None:
+            tunnel.start()
         with self._lock:
             self._admitted.add((stream.process, stream.attempt, stream.kind))
             streams = self._arrived.get((stream.process, stream.attempt))
@@ -91,10 +97,14 @@ class Gateway:
             streams[StreamKind(stream.kind)] = connection
 
 
-def prepare_stream(connection: socket.socket) -> None:
-    """Make a connection that has passed the handshake a plain, blocking socket that notices a lost machine."""
+def plain_stream(connection: LinkSocket) -> tuple[socket.socket, Tunnel | None]:
+    """A plain, blocking socket that notices a lost machine, and the tunnel to start if the connection is encrypted."""
+    keep_alive(socket_of(connection))
+    if isinstance(connection, TlsConnection):
+        tunnel = Tunnel(connection)
+        return tunnel.end, tunnel
     connection.setblocking(True)
-    keep_alive(connection)
+    return connection, None
 
 
 class OutputPump:

@@ -26,7 +26,7 @@ from framework.launch.launcher import Order, how_it_ended
 from framework.launch.rpc import RpcLink
 from framework.membership.members import Address
 from framework.net.secret import RUN_BYTES, SECRET_BYTES
-from framework.wire.credentials import Credentials
+from framework.wire.credentials import Credentials, Encryption
 from framework.wire.extensions import registered
 from operators.spark.launch.cluster import (
     check_room,
@@ -56,12 +56,21 @@ SETTLE_S = 5.0
 class SparkLauncher:
     """Starts the processes of one job on the executors of a Spark application."""
 
-    def __init__(self, context: SparkContext, program: Program, *, threads: int) -> None:
+    def __init__(
+        self,
+        context: SparkContext,
+        program: Program,
+        *,
+        threads: int,
+        encryption: Encryption = Encryption.BETWEEN_MACHINES,
+    ) -> None:
         ship(context)
         self._context = context
         self._program = program
         self._threads = threads
-        self._credentials = Credentials(secrets.token_bytes(SECRET_BYTES), secrets.token_hex(RUN_BYTES))
+        self._credentials = Credentials(
+            secrets.token_bytes(SECRET_BYTES), secrets.token_hex(RUN_BYTES), encryption=encryption
+        )
         bound, self._host = gateway_host(context)
         self._gateway = Gateway(bound, self._credentials)
         self._name = f"hailer-{secrets.token_hex(4)}"

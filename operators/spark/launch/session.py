@@ -57,7 +57,7 @@ def execute_on_spark(
         with open_session(program.name, options) as session:
             context = session.sparkContext
             _log.info("Spark %s runs at %s after %.1f s", context.version, context.master, time.monotonic() - began_s)
-            launcher = SparkLauncher(context, program, threads=config.threads)
+            launcher = SparkLauncher(context, program, threads=config.threads, encryption=config.encryption)
             supervise_from_args(launcher, config, control_plane)
     except SparkUnusable as error:
         print(f"job failed: {error}", file=sys.stderr)

@@ -28,17 +28,19 @@ from framework.launch.rpc import RpcLink
 from framework.launch.spawned import Spawned
 from framework.membership.members import Address
 from framework.net.connect import Patience, connect_link
+from framework.net.tls import LinkSocket, socket_of
+from framework.net.tunnel import Tunnel
 from framework.wire.credentials import Credentials
 from framework.wire.extensions import Extension, restore
 from framework.wire.purpose import ExecutorStream
 from framework.worker.worker import Worker
-from operators.spark.launch.gateway import StreamKind, prepare_stream
+from operators.spark.launch.gateway import StreamKind, plain_stream
 
 CONNECT_S_MAX = 30.0
 """How long the gateway may take to answer."""
 
 GRACE_S = 2.0
-"""How much longer than it has the child may take to end when asked to, before it is killed."""
+"""How much longer than it has the child may take to end when asked to, before it is killed, and then its last words."""
 
 
 class Program(Protocol):
@@ -73,10 +75,15 @@ def run(tickets: Iterator[Ticket], program: Program, registered: dict[str, Exten
 class _Task:
     def __init__(self, ticket: Ticket) -> None:
         self._ticket = ticket
-        self._streams = {kind: self._connect(kind) for kind in StreamKind}
-        control = self._streams.pop(StreamKind.CONTROL)
-        self._listener = socket.create_server((control.getsockname()[0], 0), family=control.family, backlog=128)
-        self._control = RpcLink(control)
+        self._tunnels: list[Tunnel] = []
+        connections = {kind: self._connect(kind) for kind in StreamKind}
+        host, family = (
+            connections[StreamKind.CONTROL].getsockname()[0],
+            socket_of(connections[StreamKind.CONTROL]).family,
+        )
+        self._listener = socket.create_server((host, 0), family=family, backlog=128)
+        self._streams = {kind: self._plain(connection) for kind, connection in connections.items()}
+        self._control = RpcLink(self._streams.pop(StreamKind.CONTROL))
         self._lifeline_read, self._lifeline_write = os.pipe()
         """The child's lifeline: on it the child is told who it is, and ends once it is closed."""
         self._child = -1
@@ -101,6 +108,8 @@ class _Task:
         os.close(self._lifeline_read)
         for ours in (self._listener, *self._streams.values()):
             ours.close()
+        for tunnel in self._tunnels:
+            tunnel.start()
         obeying = threading.Thread(target=self._obey, args=[spawned], name="orders", daemon=True)
         obeying.start()
         code = self._wait()
@@ -108,14 +117,23 @@ class _Task:
             self._control.send({"exited": code})
         self._control.close()
         obeying.join()
+        deadline_s = time.monotonic() + GRACE_S
+        for tunnel in self._tunnels:
+            tunnel.drain(max(0.0, deadline_s - time.monotonic()))
         return code
 
-    def _connect(self, kind: StreamKind) -> socket.socket:
+    def _plain(self, connection: LinkSocket) -> socket.socket:
+        """What the child can inherit."""
+        stream, tunnel = plain_stream(connection)
+        if tunnel is not None:
+            self._tunnels.append(tunnel)
+        return stream
+
+    def _connect(self, kind: StreamKind) -> LinkSocket:
         ticket = self._ticket
         stream = ExecutorStream(ticket.attempt, ticket.process, kind.value)
         patience = Patience(time.monotonic() + CONNECT_S_MAX, lambda: False)
         connection, _ = connect_link(ticket.gateway, stream, ticket.credentials, patience)
-        prepare_stream(connection)
         return connection
 
     def _obey(self, spawned: Spawned) -> None:
@@ -161,7 +179,9 @@ def _be_child(
         told = _first_line(spawned.lifeline_fd)
         if told:
             main, control_plane = program.prepare()
-            config = Config(threads=ticket.threads, secret=ticket.credentials.secret)
+            config = Config(
+                threads=ticket.threads, secret=ticket.credentials.secret, encryption=ticket.credentials.encryption
+            )
             execute_as_child(main, config, Spawned.from_text(told), control_plane=control_plane)
             code = 0
     except SystemExit as exit:

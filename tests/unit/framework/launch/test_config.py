@@ -9,6 +9,7 @@ import pytest
 from framework.errors import ConfigError
 from framework.launch.config import Config, parse, read_hostfile, usage, with_spawned
 from framework.launch.spawned import Spawned
+from framework.wire.credentials import Encryption
 
 
 def local(*ports: int) -> tuple[tuple[str, int], ...]:
@@ -28,6 +29,7 @@ def local(*ports: int) -> tuple[tuple[str, int], ...]:
             [],
         ),
         (["--secret-file", "s", "--rate", "9"], Config(secret_file=Path("s")), ["--rate", "9"]),
+        (["--no-tls"], Config(encryption=Encryption.NEVER), []),
         (["--", "-x"], Config(), ["-x"]),
     ],
 )
@@ -102,13 +104,13 @@ def test_what_the_launcher_says_is_heard_once(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_process_that_is_started_later_joins_through_the_one_it_is_told(monkeypatch: pytest.MonkeyPatch):
     server = (1, local(6)[0])
-    spawned = Spawned(2, local(7), listener_fd=7, lifeline_fd=8, status_fd=9, rpc_fd=10, server=server)
+    spawned = Spawned(2, local(7), listener_fd=7, lifeline_fd=8, status_fd=9, rpc_fd=10, server=server, run="5e1f")
     monkeypatch.setenv("HAILER_SPAWNED", spawned.to_text())
     assert Spawned.from_environment() == spawned
     config = with_spawned(Config(threads=2, addresses=local(1), process=0), spawned)
-    assert (config.address, config.join, config.server) == (local(7)[0], local(6)[0], 1)
+    assert (config.address, config.join, config.server, config.run) == (local(7)[0], local(6)[0], 1, "5e1f")
 
 
 def test_the_usage_names_every_flag():
-    for flag in ("--threads", "--processes", "--process", "--hostfile", "--base-port", "--secret-file"):
+    for flag in ("--threads", "--processes", "--process", "--hostfile", "--base-port", "--secret-file", "--no-tls"):
         assert flag in usage()

@@ -12,12 +12,12 @@ import pytest
 from framework.net.keep_alive import TCP_RTO_MAX_MS
 from framework.net.tcp_link import prepare
 from operators.broker.connection import Connection
-from operators.spark.launch.gateway import prepare_stream
+from operators.spark.launch.gateway import plain_stream
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these are options of Linux")
 @pytest.mark.parametrize(
-    "takes_over", [prepare, prepare_stream, lambda connection: Connection(connection, silence_s=None)]
+    "takes_over", [prepare, plain_stream, lambda connection: Connection(connection, silence_s=None)]
 )
 def test_what_takes_a_connection_over_bounds_how_long_it_outlives_its_machine(
     takes_over: Callable[[socket.socket], object],

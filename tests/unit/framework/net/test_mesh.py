@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -188,6 +189,10 @@ def join_first(own: dict[str, Any], other: dict[str, Any]) -> tuple[BaseExceptio
     ("wishes", "reason"),
     [
         ({"processes": 3}, "started for 3 processes of 1 thread, but this cluster has 2 processes of 1 thread"),
+        (
+            {"credentials": replace(OURS, run="5e1f")},
+            "it is of run 5e1f, and this process was started by hand: another job",
+        ),
         ({"threads": 2}, "started for 2 processes of 2 threads, but this cluster has 2 processes of 1 thread"),
     ],
 )

@@ -10,7 +10,7 @@ def test_keys_are_derived_as_rfc_5869_says():
 
 
 def test_credentials_that_are_shown_do_not_show_the_secret():
-    assert repr(Credentials(b"s" * 32, "5e1f")) == "Credentials(run='5e1f', generation=0)"
+    assert "sss" not in repr(Credentials(b"s" * 32, "5e1f"))
 
 
 def test_each_secret_has_its_key_whatever_the_run():

@@ -262,7 +262,7 @@ def test_who_relays_a_refused_client_cannot_welcome_it() -> None:
             client_after(ours.opening, answer).receive(forged)
 
 
-def test_the_verdict_of_another_conversation_is_worth_nothing() -> None:
+def test_the_verdict_of_another_handshake_proves_nothing() -> None:
     ours, theirs = client(), server()
     answer, _ = theirs.receive(ours.opening)
     verdict, _ = theirs.receive(ours.receive(answer)[0])

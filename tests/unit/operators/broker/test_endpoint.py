@@ -16,7 +16,15 @@ from operators.admin.server import AdminServer
 from operators.broker import endpoint
 from operators.broker.endpoint import find_endpoint
 
-OPEN = {"run": "1", "host": "127.0.0.1", "port": 1, "secret": "00", "inputs": {"lines": None}, "outputs": {}}
+OPEN = {
+    "run": "1",
+    "host": "127.0.0.1",
+    "port": 1,
+    "secret": "00",
+    "encryption": "between machines",
+    "inputs": {"lines": None},
+    "outputs": {},
+}
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from framework.wire.columns import decode_batch, encode_batch
-from framework.wire.credentials import Credentials
+from framework.wire.credentials import Credentials, Encryption
 from operators.broker import broker as broker_module
 from operators.broker import client as client_module
 from operators.broker import server as server_module
@@ -25,6 +25,8 @@ from operators.broker.spill import SpillBuffer
 from operators.errors import JobLost, RequestRefused
 
 OURS = Credentials(b"s" * 32, "5e1f")
+ENCRYPTED = replace(OURS, encryption=Encryption.ALWAYS)
+plain_and_encrypted = pytest.mark.parametrize("job", [OURS, ENCRYPTED], indirect=True, ids=["plain", "encrypted"])
 WAIT_S = 10.0
 
 
@@ -59,12 +61,13 @@ class Job:
 
 
 @pytest.fixture
-def job() -> Iterator[Job]:
+def job(request: pytest.FixtureRequest) -> Iterator[Job]:
+    ours = getattr(request, "param", OURS)
     broker = Broker(lambda: None, {"lines": Intake("lines")}, {"echo": Outbox("echo")})
-    server = BrokerServer(broker, "127.0.0.1", OURS)
+    server = BrokerServer(broker, "127.0.0.1", ours)
     server.start()
     try:
-        yield Job(broker, server, BrokerClient(server.address, OURS))
+        yield Job(broker, server, BrokerClient(server.address, ours))
     finally:
         server.close()
 
@@ -80,6 +83,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
+@plain_and_encrypted
 def test_rows_go_in_on_commit_and_come_out_again_and_again_until_they_are_forgotten(job: Job):
     assert job.client.stage("lines", "a", "q", 0, [batch_of("to be"), batch_of("or not", "to be")]) == 3
     job.work()
@@ -96,6 +100,7 @@ def test_rows_go_in_on_commit_and_come_out_again_and_again_until_they_are_forgot
     assert job.broker.spill.memory_bytes == 0
 
 
+@plain_and_encrypted
 def test_what_exceeds_memory_goes_through_files(job: Job):
     job.broker.spill = SpillBuffer(memory_bytes_max=0, segment_bytes=1_000)
     for batch in range(3):
@@ -228,18 +233,20 @@ def test_what_finds_no_room_is_refused_and_leaves_nothing_behind(job: Job):
     assert job.broker.spill.disk_bytes == 0
 
 
+@plain_and_encrypted
 def test_wrong_names_get_the_closest_and_wrong_secrets_nothing(job: Job):
     with pytest.raises(RequestRefused, match="this job has no input 'line'; it has 'lines'; did you mean 'lines'"):
         job.client.commit("line", "q", 0, [])
     with pytest.raises(RequestRefused, match="this job has no output 'lines'; it has 'echo'"):
         job.client.latest("lines")
     with pytest.raises(JobLost, match="the job cannot be reached"):
-        replace(job.client, credentials=Credentials(b"t" * 32)).latest("echo")
+        replace(job.client, credentials=replace(job.client.credentials, secret=b"t" * 32)).latest("echo")
 
 
 def test_a_client_that_is_shown_does_not_show_its_secret(job: Job):
     assert repr(job.client) == (
-        f"BrokerClient(address={job.client.address!r}, credentials=Credentials(run='5e1f', generation=0))"
+        f"BrokerClient(address={job.client.address!r}, credentials=Credentials(run='5e1f', generation=0, "
+        f"encryption={job.client.credentials.encryption!r}))"
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from framework.net.certificate import tls_context
 from operators.admin.run_directory import FOLDER, claim
-from operators.control.doctor import check_cache, check_directory, check_secret
+from operators.control.doctor import check_cache, check_directory, check_encryption, check_secret
 from routing.columns.cache_directory import cache_directory
 
 
@@ -33,6 +35,15 @@ def test_a_run_directory_that_others_can_write_to_is_bad(tmp_path: Path):
     assert check_directory(tmp_path).mark == "ok"
     (tmp_path / FOLDER).chmod(0o777)
     assert str(check_directory(tmp_path)).startswith(f"bad   {tmp_path / FOLDER} cannot be trusted: others can write")
+
+
+def test_a_machine_that_cannot_encrypt_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch):
+    assert check_encryption().mark == "ok"
+    tls_context.cache_clear()
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    found = check_encryption()
+    assert found.mark == "note"
+    assert "install it, or give --no-tls" in found.what
 
 
 def test_a_user_without_a_home_directory_is_told(monkeypatch: pytest.MonkeyPatch):

@@ -16,7 +16,9 @@ INSTALL = (
     "install it for its Python, name another with PYSPARK_PYTHON, or send an environment that has it with "
     "spark.archives, as venv-pack makes it"
 )
-OURS = "Hailer needs msgpack, numba, numpy, pyarrow, rocksdict and xxhash there: " + INSTALL.replace("it ", "them ")
+OURS = "Hailer needs cryptography, msgpack, numba, numpy, pyarrow, rocksdict and xxhash there: " + INSTALL.replace(
+    "it ", "them "
+)
 
 
 def test_what_cannot_leave_the_driver_is_left_out():
