@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from framework.errors import ConfigError
+from framework.launch.liveness import LivenessLimits
 from framework.launch.spawned import Spawned
 from framework.membership.members import Address
 from framework.wire.credentials import Encryption
@@ -15,6 +16,8 @@ from framework.wire.credentials import Encryption
 BASE_PORT = 2101
 PROCESSES_MAX = 1024
 THREADS_MAX = 256
+LIVENESS_S_MIN = 2.0
+"""Processes beat once a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Config:
     run: str = ""
     """The run of the job that this process is of; see `framework.wire.credentials`."""
     encryption: Encryption = Encryption.BETWEEN_MACHINES
+    liveness: LivenessLimits = field(default_factory=LivenessLimits)
+    """When a process is lost, for the one that supervises it."""
 
     @property
     def address(self) -> Address:
@@ -82,6 +87,20 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--no-tls", action="store_true", help="do not encrypt connections to other machines; the same everywhere"
     )
+    usual = LivenessLimits()
+    group.add_argument(
+        "--heartbeat-timeout",
+        type=float,
+        metavar="SECONDS",
+        default=usual.heartbeat_s,
+        help=f"a process without heartbeat and CPU time for so long is lost, and the job ends ({usual.heartbeat_s:g})",
+    )
+    group.add_argument(
+        "--step-timeout",
+        type=float,
+        metavar="SECONDS",
+        help="so is one with a worker that takes longer for a step (unlimited); a step lasts as long as your functions",
+    )
 
 
 def encryption_from_flags(flags: argparse.Namespace) -> Encryption:
@@ -91,6 +110,19 @@ def encryption_from_flags(flags: argparse.Namespace) -> Encryption:
 
 def config_from_flags(flags: argparse.Namespace) -> Config:
     """Check the flags and make them a configuration."""
+    return replace(_shape(flags), encryption=encryption_from_flags(flags), liveness=_liveness(flags))
+
+
+def _liveness(flags: argparse.Namespace) -> LivenessLimits:
+    for flag, value in (("--heartbeat-timeout", flags.heartbeat_timeout), ("--step-timeout", flags.step_timeout)):
+        if value is not None and not value >= LIVENESS_S_MIN:
+            raise ConfigError(
+                f"{flag} {value:g}: give {LIVENESS_S_MIN:g} seconds at least; processes beat once a second"
+            )
+    return LivenessLimits(flags.heartbeat_timeout, flags.step_timeout)
+
+
+def _shape(flags: argparse.Namespace) -> Config:
     if flags.join is not None or flags.nn is not None:
         return _joining(flags)
     threads, processes, process = flags.threads, flags.processes, flags.process
@@ -114,8 +146,7 @@ def config_from_flags(flags: argparse.Namespace) -> Config:
     joinable, by_hand = process is not None, process is not None or flags.hostfile is not None
     if len(addresses) == 1:
         process = 0
-    encryption = encryption_from_flags(flags)
-    return Config(threads, addresses, process, flags.secret_file, joinable, by_hand=by_hand, encryption=encryption)
+    return Config(threads, addresses, process, flags.secret_file, joinable, by_hand=by_hand)
 
 
 def _joining(flags: argparse.Namespace) -> Config:
@@ -141,17 +172,7 @@ def _joining(flags: argparse.Namespace) -> Config:
     else:
         addresses = _local_addresses(process + 1, BASE_PORT if flags.base_port is None else flags.base_port)
     own = (addresses[process],)
-    return Config(
-        flags.threads,
-        own,
-        process,
-        flags.secret_file,
-        True,
-        addresses[server],
-        server,
-        by_hand=True,
-        encryption=encryption_from_flags(flags),
-    )
+    return Config(flags.threads, own, process, flags.secret_file, True, addresses[server], server, by_hand=True)
 
 
 def read_hostfile(path: Path, processes: int | None) -> tuple[Address, ...]:

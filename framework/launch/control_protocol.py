@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from framework.launch.liveness import Liveness
 from framework.launch.rpc import RpcClient
 from framework.launch.signals import Stop
 from framework.membership.members import WorkerId
@@ -24,6 +25,8 @@ class Supervised:
     rpc: RpcClient
     phases: list[tuple[WorkerId, str, float]] = field(default_factory=list)
     """The phases of its join that a process which joins has come through: worker, phase, and seconds taken."""
+    liveness: Liveness = field(default_factory=Liveness)
+    """Whether it is alive, and its workers step."""
     joined: set[WorkerId] = field(default_factory=set)
     """Its workers that are members of the job."""
     ended: threading.Event = field(default_factory=threading.Event)

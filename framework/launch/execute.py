@@ -12,7 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from framework.dataflow.scope import Scope
 from framework.errors import ConfigError, JobStopped, PeerRefused, PeersUnreachable, ProcessesFailed
 from framework.launch.config import Config, parse, usage, with_spawned
 from framework.launch.control_protocol import ControlPlane
+from framework.launch.heartbeat import HeartbeatThread
 from framework.launch.launcher import Launcher
 from framework.launch.local import LocalLauncher
 from framework.launch.memory_tuning import keep_freed_memory, leave_alone_what_is_loaded, sweep_before_joining
@@ -71,7 +73,7 @@ def execute(main: Callable[[Worker], R], config: Config | None = None, args: Seq
 
     After `main` returns, its inputs are closed and the worker runs until its dataflows are complete on all workers.
     """
-    return _execute(main, config or Config(), args, Stop(), None, None, is_ours=False)
+    return _execute(main, config or Config(), args, Stop(), None, is_ours=False)
 
 
 def execute_from_args(
@@ -98,7 +100,7 @@ def execute_from_args(
     show_log()
     keep_freed_memory()
     with stop.on_signals(), _reporting(config, stop, None):
-        return _execute(main, config, args, stop, None, control_plane, is_ours=True)
+        return _execute(main, config, args, stop, None, is_ours=True)
 
 
 def execute_as_child(
@@ -116,8 +118,9 @@ def execute_as_child(
     with stop.on_signals():
         spawned.live_as_child()
         send_status(spawned.status_fd, Up())
-        with _reporting(config, stop, spawned):
-            return _execute(main, config, args, stop, spawned, control_plane, is_ours=True)
+        with HeartbeatThread(spawned.status_fd) as heartbeat, _reporting(config, stop, spawned):
+            child = _AsChild(spawned, control_plane, heartbeat)
+            return _execute(main, config, args, stop, child, is_ours=True)
 
 
 def supervise_from_args(launcher: Launcher, config: Config, control_plane: ControlPlane | None) -> None:
@@ -164,44 +167,51 @@ def _execute(
     config: Config,
     args: Sequence[str],
     stop: Stop,
-    spawned: Spawned | None,
-    control_plane: ControlPlane | None,
+    child: _AsChild | None,
     *,
     is_ours: bool,
 ) -> list[R]:
     """Run the workers of this process. `is_ours`: it is there for nothing else."""
+    spawned = None if child is None else child.spawned
     assert config.process is not None
     if is_ours and config.join is not None:
         sweep_before_joining()
     mesh = _mesh(config, _credentials(config), spawned.listener() if spawned else None, lambda: stop.reason is not None)
     try:
         workers = _workers(config, args, mesh)
-        if spawned is not None and config.join is not None:
-            for worker in workers:
-                report_join(spawned.status_fd, worker)
-        with _answering(workers, spawned, control_plane):
-            results = _run_workers(main, config, workers, stop, mesh, is_ours=is_ours)
-        if spawned is not None and control_plane is not None:
-            send_status(spawned.status_fd, ProcessDone(control_plane.done()))
+        heartbeat = child.heartbeat if child is not None else None
+        with child.supervised(workers, joins=config.join is not None) if child is not None else nullcontext():
+            results = _run_workers(main, config, workers, stop, mesh, heartbeat, is_ours=is_ours)
+        if child is not None and child.control_plane is not None:
+            send_status(child.spawned.status_fd, ProcessDone(child.control_plane.done()))
         return results
     finally:
         mesh.close()
 
 
-@contextmanager
-def _answering(
-    workers: Sequence[Worker], spawned: Spawned | None, control_plane: ControlPlane | None
-) -> Iterator[None]:
-    """Have the workers answer a supervisor, if there is one that asks."""
-    if spawned is None or control_plane is None:
-        yield
-        return
-    server = RpcServer(RpcLink(socket.socket(fileno=spawned.rpc_fd)), workers, control_plane.answer)
-    server.start()
-    try:
-        yield
-    finally:
-        server.finish()
+@dataclass(frozen=True, slots=True)
+class _AsChild:
+    """What connects this process to its supervisor."""
+
+    spawned: Spawned
+    control_plane: ControlPlane | None
+    heartbeat: HeartbeatThread
+
+    @contextmanager
+    def supervised(self, workers: Sequence[Worker], *, joins: bool) -> Iterator[None]:
+        """Report how the workers join, if they do, and have them answer requests while the block runs."""
+        if joins:
+            for worker in workers:
+                report_join(self.spawned.status_fd, worker)
+        if self.control_plane is None:
+            yield
+            return
+        server = RpcServer(RpcLink(socket.socket(fileno=self.spawned.rpc_fd)), workers, self.control_plane.answer)
+        server.start()
+        try:
+            yield
+        finally:
+            server.finish()
 
 
 def _credentials(config: Config) -> Credentials:
@@ -244,7 +254,14 @@ def _workers(config: Config, args: Sequence[str], mesh: Mesh) -> list[Worker]:
 
 
 def _run_workers(
-    main: Callable[[Worker], R], config: Config, workers: Sequence[Worker], stop: Stop, mesh: Mesh, *, is_ours: bool
+    main: Callable[[Worker], R],
+    config: Config,
+    workers: Sequence[Worker],
+    stop: Stop,
+    mesh: Mesh,
+    heartbeat: HeartbeatThread | None,
+    *,
+    is_ours: bool,
 ) -> list[R]:
     stop.watch(workers)
     results: dict[WorkerId, R] = {}
@@ -252,6 +269,8 @@ def _run_workers(
     kept_out: list[BaseException] = []
 
     def run(worker: Worker, endpoint: Endpoint) -> None:
+        if heartbeat is not None:
+            heartbeat.watch(worker)
         try:
             if config.join is not None:
                 _join(worker, WorkerId(config.server * config.threads), config.address)
@@ -272,6 +291,9 @@ def _run_workers(
             errors.append(error)
             worker.abort(render(error, worker.id))
             endpoint.drain(ABORT_DRAIN_S)
+        finally:
+            if heartbeat is not None:
+                heartbeat.forget(worker)
 
     if len(workers) == 1:
         run(workers[0], mesh.endpoints[workers[0].id])

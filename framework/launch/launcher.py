@@ -42,6 +42,9 @@ class Started(Protocol):
     def ending(self) -> str:
         """How it ended, behind its name."""
 
+    def cpu_time_s(self) -> float | None:
+        """How much CPU time it has used, if that is known."""
+
     def ask_to_end(self, *, up: bool) -> None:
         """Ask it to end, not to leave; `up`: it handles signals."""
 

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from framework.launch.cpu_time import cpu_time_s
 from framework.launch.launcher import Order, how_it_ended
 from framework.launch.spawned import SPAWNED_VARIABLE, Spawned
 from framework.membership.members import Address
@@ -86,6 +87,9 @@ class _Local:
 
     def ending(self) -> str:
         return how_it_ended(self.process.returncode)
+
+    def cpu_time_s(self) -> float | None:
+        return cpu_time_s(self.process.pid)
 
     def ask_to_end(self, *, up: bool) -> None:
         """SIGTERM would ask it to leave; but one that is not up knows nothing of that, nor of SIGINT."""

@@ -1,17 +1,20 @@
 """The status pipe: what a process reports to its supervisor unasked, one line of JSON each.
 
-That it handles signals, how its workers' joins go, and what it has done, or why it fails.
+That it handles signals, that it is alive, how its workers' joins go, and what it has done, or why it fails.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
+import threading
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
 from framework.events import Event, JoinPhase, MembersChanged
+from framework.launch.liveness import WorkerBeat
 from framework.membership.members import WorkerId
 from framework.worker.worker import Worker
 
@@ -21,6 +24,16 @@ CHUNK_BYTES = 65_536
 @dataclass(frozen=True, slots=True)
 class Up:
     """The process handles signals from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """The process is alive; a `WorkerBeat` for each of its workers follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastBeat:
+    """The process has ended its work, and exits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +68,13 @@ class Failure:
     report: str
 
 
-Status: TypeAlias = Up | PhaseDone | JoinDone | ProcessDone | Failure
+Status: TypeAlias = Up | Beat | WorkerBeat | LastBeat | PhaseDone | JoinDone | ProcessDone | Failure
 
 _KINDS: dict[str, type[Status]] = {
     "up": Up,
+    "beat": Beat,
+    "worker": WorkerBeat,
+    "last": LastBeat,
     "phase": PhaseDone,
     "joined": JoinDone,
     "done": ProcessDone,
@@ -66,11 +82,24 @@ _KINDS: dict[str, type[Status]] = {
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
+_writing = threading.Lock()
+"""A long line is not written at once."""
+
 
 def send_status(descriptor: int, status: Status) -> None:
     """Report to the supervisor, if it is still there."""
-    with suppress(OSError):
-        os.write(descriptor, json.dumps([_NAMES[type(status)], *astuple(status)]).encode() + b"\n")
+    line = json.dumps([_NAMES[type(status)], *astuple(status)]).encode() + b"\n"
+    with suppress(OSError), _writing:
+        while line:
+            line = line[os.write(descriptor, line) :]
+
+
+def send_if_read(descriptor: int, status: Status) -> None:
+    """The same, unless what was sent before lies there unread: the supervisor is stopped, say."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    if poll.poll(0):
+        send_status(descriptor, status)
 
 
 def report_join(descriptor: int, worker: Worker) -> None:

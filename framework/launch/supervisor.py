@@ -16,99 +16,21 @@ from dataclasses import dataclass, field
 from math import inf
 
 from framework.errors import CannotStart, ConfigError, JobEnds, JobStopped, ProcessesFailed
+from framework.launch.child import ChildProcess
 from framework.launch.config import PROCESSES_MAX, Config
 from framework.launch.control_protocol import ControlPlane, Supervised
 from framework.launch.launcher import END_WHEN_ASKED_S, Launcher, Order, Started
+from framework.launch.liveness import TICK_S, AwakeClock, Liveness
 from framework.launch.rpc import RpcClient, RpcLink
 from framework.launch.signals import Stop
-from framework.launch.status_pipe import Failure, JoinDone, PhaseDone, ProcessDone, StatusReader, Up
+from framework.launch.status_pipe import StatusReader
 from framework.membership.members import Address, WorkerId
 
 END_BY_THEMSELVES_S = 2.0
 """How long the other processes have to notice that one has failed, before they are asked to end."""
 
-POLL_S = 0.1
-
-LAST_STATUS_S = 1.0
-"""How long what a process has reported may take to arrive once it has ended, if its status pipe does not end."""
-
 SEND_S_MAX = 5
 """How long a process may leave requests unread."""
-
-
-@dataclass(slots=True, eq=False)
-class _Child:
-    """One process, with what it has reported."""
-
-    process: Started
-    supervised: Supervised
-    status: StatusReader
-    up: bool = False
-    """Whether it handles signals."""
-    failure: Failure | None = None
-    asked_to_end: bool = False
-    """Then how it ends tells nothing."""
-    status_until_s: float = inf
-    """When its status pipe is read no more, although a process that it has forked holds it open."""
-
-    @property
-    def index(self) -> int:
-        return self.supervised.process
-
-    @property
-    def code(self) -> int | None:
-        return self.process.poll()
-
-    @property
-    def never_joined(self) -> bool:
-        """Whether it has not become a part of the job, which goes on without it."""
-        return not self.supervised.joined
-
-    @property
-    def left(self) -> bool:
-        """Whether it has ended, and the job goes on; the first process, which feeds it, never leaves in this way."""
-        return self.supervised.ended.is_set() and (self.never_joined or (self.code == 0 and self.index > 0))
-
-    def receive(self) -> bool:
-        """Take in what it reports; whether there may be more."""
-        reported = self.status.read()
-        for status in reported or ():
-            match status:
-                case Up():
-                    self.up = True
-                case PhaseDone():
-                    self.supervised.phases.append((status.worker, status.phase, status.duration_s))
-                case JoinDone(worker):
-                    self.supervised.joined.add(worker)
-                case ProcessDone(what):
-                    self.supervised.done = what
-                case Failure():
-                    self.failure = status
-        return reported is not None
-
-    def outlived(self, now_s: float) -> bool:
-        """Whether it ended a while ago, and its status pipe did not."""
-        if self.status_until_s == inf and self.code is not None:
-            self.status_until_s = now_s + LAST_STATUS_S
-        return now_s >= self.status_until_s
-
-    def reap(self) -> int:
-        """It has ended: release it; its exit code."""
-        code = self.process.wait()
-        if code != 0:
-            self.supervised.failure = self.failure.report if self.failure is not None else self.ending()
-        self.supervised.ended.set()
-        self.release()
-        return code
-
-    def release(self) -> None:
-        """Close what connects to it. Idempotent."""
-        self.status.close()
-        self.supervised.rpc.close()
-
-    def ending(self) -> str:
-        """How it ended, if it did not report that."""
-        return f"process {self.index} {self.process.ending()}"
 
 
 @dataclass(slots=True)
@@ -119,7 +41,7 @@ class Supervisor:
     launcher: Launcher
     stop: Stop
     control_plane: ControlPlane | None
-    children: list[_Child] = field(default_factory=list)
+    children: list[ChildProcess] = field(default_factory=list)
     _numbered: int = 0
     """How many processes there have been, those that have left included: numbers are not used again."""
     _closed: bool = False
@@ -148,7 +70,7 @@ class Supervisor:
     def processes(self) -> Sequence[Supervised]:
         return [child.supervised for child in self._present()]
 
-    def running(self) -> list[_Child]:
+    def running(self) -> list[ChildProcess]:
         return [child for child in self.children if child.code is None]
 
     def end(self) -> None:
@@ -175,7 +97,7 @@ class Supervisor:
         with self._changing:
             self._closed = True
 
-    def _present(self) -> list[_Child]:
+    def _present(self) -> list[ChildProcess]:
         return [child for child in self.children if not child.left]
 
     def _start(self, numbers: Sequence[int], server: tuple[int, Address] | None) -> list[Supervised]:
@@ -202,12 +124,12 @@ class Supervisor:
     def _adopt(self, index: int, process: Started, *, joins: bool) -> Supervised:
         workers = self._workers(index)
         rpc = RpcClient(RpcLink(process.rpc_socket, send_s_max=SEND_S_MAX))
-        supervised = Supervised(index, process.pid, workers, rpc)
+        supervised = Supervised(index, process.pid, workers, rpc, liveness=Liveness(self.config.liveness))
         if not joins:
             supervised.joined.update(workers)
         with self._changing:
             self._numbered += 1
-            self.children.append(_Child(process, supervised, StatusReader(process.status_fd)))
+            self.children.append(ChildProcess(process, supervised, StatusReader(process.status_fd)))
             closed = self._closed
         if closed:
             process.kill()
@@ -243,6 +165,7 @@ def _watch(supervisor: Supervisor, stop: Stop) -> None:
     """Until every child has ended, which the end of its status pipe tells, or the system."""
     ask_s = kill_s = inf
     watched = 0
+    awake = AwakeClock()
     with selectors.DefaultSelector() as selector:
         while True:
             for child in supervisor.children[watched:]:
@@ -250,8 +173,12 @@ def _watch(supervisor: Supervisor, stop: Stop) -> None:
                 watched += 1
             if not selector.get_map():
                 return
-            ended = [key.data for key, _ in selector.select(POLL_S) if not key.data.receive()]
+            ready = selector.select(TICK_S)
+            awake_s = awake.advance(time.monotonic())
+            ended = [key.data for key, _ in ready if not key.data.receive(awake_s)]
             watching = [key.data for key in selector.get_map().values()]
+            for child in watching:
+                child.check(awake_s)
             ended += [child for child in watching if child not in ended and child.outlived(time.monotonic())]
             for child in ended:
                 selector.unregister(child.status)

@@ -41,6 +41,8 @@ class Stepper:
         self.held = HeldRecords()
         self.dataflows = Dataflows(self.events)
         self.stepping = False
+        self.parked = False
+        """Whether it sleeps, and waits for something to do; other threads may look."""
         self.steps = 0
         self.agenda = Agenda()
         self.departed: set[WorkerId] = set()
@@ -121,7 +123,11 @@ class Stepper:
         if due_s is not None:
             until_due_s = max(0.0, due_s - started_s)
             timeout_s = until_due_s if timeout_s is None else min(timeout_s, until_due_s)
-        self.transport.park(timeout_s)
+        self.parked = True
+        try:
+            self.transport.park(timeout_s)
+        finally:
+            self.parked = False
         if self.events.listening:
             self.events.emit(Parked(self._clock() - started_s))
 

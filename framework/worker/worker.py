@@ -110,6 +110,11 @@ class Worker:
         """How many there were."""
         return self._stepper.steps
 
+    @property
+    def parked(self) -> bool:
+        """Whether it sleeps until there is something to do."""
+        return self._stepper.parked
+
     def after(self, delay_s: float, action: Callable[[], None]) -> None:
         """Call `action` in this worker's thread, after `delay_s` seconds."""
         self._stepper.after(delay_s, action)

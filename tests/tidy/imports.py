@@ -80,7 +80,7 @@ that is run as a program runs itself, and `control` and `spark` where the comman
 PURE = {
     "framework": "all but file_lock ownership",
     "framework.dataflow": "all",
-    "framework.launch": "merge output_lines",
+    "framework.launch": "liveness merge output_lines",
     "framework.membership": "all",
     "framework.net.shm": "allocator reservation",
     "framework.progress": "all",

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING
 
 from framework.errors import CannotStart, JobEnds
@@ -48,6 +49,9 @@ START_S_MAX = 60.0
 """How long a task may take until its process has reached the gateway."""
 
 POLL_S = 0.1
+
+CPU_TIME_S_MAX = 3.0
+"""How old what a task has said of the CPU time of its process may be. Without news its machine may be out of reach."""
 
 SETTLE_S = 5.0
 """How long Spark may take to see what has happened, and output to come out, once a process has ended."""
@@ -156,6 +160,8 @@ class _SparkProcess:
         self._control: RpcLink | None = None
         self._pumps: list[OutputPump] = []
         self._at = ""
+        self._cpu_time: tuple[float, float | None] = (-inf, None)
+        """What its task has last said of the CPU time that it has used, and when that was."""
         self._code: int | None = None
         self._lost = False
         """It ended unseen."""
@@ -218,6 +224,10 @@ class _SparkProcess:
         how = "was lost with its executor" if self._lost else how_it_ended(self._code)
         return f"{how} on {self._at}"
 
+    def cpu_time_s(self) -> float | None:
+        told_s, cpu_time_s = self._cpu_time
+        return cpu_time_s if time.monotonic() - told_s <= CPU_TIME_S_MAX else None
+
     def ask_to_end(self, *, up: bool) -> None:
         self._tell({"do": "end"})
 
@@ -251,6 +261,8 @@ class _SparkProcess:
                 case {"pid": int(pid), "at": str(at), "host": str(host), "port": int(port)}:
                     self.pid, self._at, self.address = pid, at, (host, port)
                     self.registered.set()
+                case {"cpu_time_s": float() | None as cpu_time_s}:
+                    self._cpu_time = time.monotonic(), cpu_time_s
                 case {"exited": int(code)}:
                     self._code = code
         if self._code is None:

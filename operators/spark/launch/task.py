@@ -22,8 +22,10 @@ from typing import NoReturn, Protocol
 
 from framework.launch.config import Config
 from framework.launch.control_protocol import ControlPlane
+from framework.launch.cpu_time import cpu_time_s
 from framework.launch.execute import execute_as_child
 from framework.launch.launcher import END_WHEN_ASKED_S
+from framework.launch.liveness import BEAT_S
 from framework.launch.rpc import RpcLink
 from framework.launch.spawned import Spawned
 from framework.membership.members import Address
@@ -112,6 +114,7 @@ class _Task:
             tunnel.start()
         obeying = threading.Thread(target=self._obey, args=[spawned], name="orders", daemon=True)
         obeying.start()
+        threading.Thread(target=self._tell_cpu_time, name="cpu time", daemon=True).start()
         code = self._wait()
         with suppress(OSError):
             self._control.send({"exited": code})
@@ -151,6 +154,12 @@ class _Task:
                         self._kill()
         if not self._ended.wait(END_WHEN_ASKED_S + GRACE_S):
             self._kill()
+
+    def _tell_cpu_time(self) -> None:
+        """What the driver cannot read, and by which it tells a child that is busy from one that is stopped."""
+        with suppress(OSError):  # the driver is gone
+            while not self._ended.wait(BEAT_S):
+                self._control.send({"cpu_time_s": cpu_time_s(self._child)})
 
     def _wait(self) -> int:
         """What the child exited with, or less than 0 for the signal that ended it."""

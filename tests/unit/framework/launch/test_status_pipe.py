@@ -9,15 +9,19 @@ import pytest
 
 from framework.events import JoinPhase, MembersChanged
 from framework.launch.execute import execute
+from framework.launch.liveness import WorkerBeat
 from framework.launch.status_pipe import (
+    Beat,
     Failure,
     JoinDone,
+    LastBeat,
     PhaseDone,
     ProcessDone,
     Status,
     StatusReader,
     Up,
     report_join,
+    send_if_read,
     send_status,
 )
 from framework.membership.members import WorkerId
@@ -25,6 +29,9 @@ from framework.worker.worker import Worker
 
 STATUSES: list[Status] = [
     Up(),
+    Beat(),
+    WorkerBeat(WorkerId(3), 12, idle=False, stack=["job.py:3, in work", "  é"]),
+    LastBeat(),
     PhaseDone(WorkerId(3), "learn", 0.25),
     JoinDone(WorkerId(3)),
     ProcessDone({"records": 3}),
@@ -79,6 +86,21 @@ def test_a_supervisor_that_is_gone_is_not_missed():
     os.close(reading)
     send_status(writing, Up())
     os.close(writing)
+
+
+def test_what_is_sent_only_if_it_is_read_does_not_wait_for_a_supervisor_that_is_stopped(
+    pipe: tuple[StatusReader, int],
+):
+    reader, writing = pipe
+    beat = WorkerBeat(WorkerId(3), 12, idle=False, stack=["x" * 1000])
+    for _ in range(1000):
+        send_if_read(writing, beat)
+    os.close(writing)
+    read: list[Status] = []
+    while (some := reader.read()) is not None:
+        read += some
+    assert 0 < len(read) < 1000
+    assert set(map(repr, read)) == {repr(beat)}
 
 
 def test_a_join_is_reported_until_the_worker_is_a_member(pipe: tuple[StatusReader, int]):

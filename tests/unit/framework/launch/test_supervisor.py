@@ -42,6 +42,9 @@ class Scripted:
     def ending(self) -> str:
         return "ended"
 
+    def cpu_time_s(self) -> float | None:
+        return None
+
     def ask_to_end(self, *, up: bool) -> None:
         self.kill()
 
