@@ -43,6 +43,10 @@ class WorkerRow:
     keys: int
     silent: str | None
     """Why it did not answer."""
+    unstepped_s: float
+    """How long ago its last step was, by its heartbeats; 0 if it waits for something to do."""
+    stack: tuple[str, ...]
+    """Where it is, if it was in the same step a second before: a line for each frame, and one of its source."""
 
 
 @dataclass(frozen=True, slots=True)

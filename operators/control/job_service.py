@@ -388,6 +388,7 @@ class JobService:
     def _worker(self, worker: WorkerId, answer: WorkerStatus | None, silent: str | None) -> WorkerRow:
         process = self._rpc.workers[worker]
         bins = answer.bins if answer else ()
+        unstepped = process.liveness.unstepped(worker)
         return WorkerRow(
             worker=worker,
             process=process.process,
@@ -398,6 +399,8 @@ class JobService:
             bins=sum(operator.owners.count(worker) for operator in bins),
             keys=sum(count for operator in bins for count in operator.keys.values()),
             silent=silent,
+            unstepped_s=unstepped.for_s if unstepped is not None else 0.0,
+            stack=tuple(unstepped.stack) if unstepped is not None else (),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from framework.launch.liveness import UNSTEPPED_S
 from operators.control.job_messages import (
     Answer,
     ChangeState,
@@ -45,9 +46,8 @@ def status_page(status: JobStatus, columns: int | None = None, lines: int | None
         parts.append("\n".join(late))
     under_way = [change for change in (status.moving, status.scale) if change is not None and not change.finished]
     parts += [change_line(change, columns or LINE_MAX) for change in under_way]
-    silent = [worker.silent for worker in workers if worker.silent]
-    if silent:
-        parts.append("\n".join(silent))
+    if stuck := [_stuck(worker) for worker in workers if worker.silent or worker.unstepped_s >= UNSTEPPED_S]:
+        parts.append("\n".join(stuck))
     return layout(parts, columns, lines)
 
 
@@ -208,13 +208,23 @@ def _workers(workers: Sequence[WorkerRow]) -> TextTable:
     head = ["worker", "process", "pid", "state", "epoch", "bins", "keys", ""]
     rows = []
     for worker in workers:
-        note = "no answer" if worker.silent else "waits for a slow peer" if worker.congested else ""
+        unstepped = f"no step for {duration(worker.unstepped_s)}" if worker.unstepped_s >= UNSTEPPED_S else ""
+        note = unstepped or ("no answer" if worker.silent else "waits for a slow peer" if worker.congested else "")
         epoch = "?" if worker.frontier is None else show_times(worker.frontier)
         bins, keys = (f"{count:,}" if worker.frontier is not None else "?" for count in (worker.bins, worker.keys))
         who = [str(worker.worker), str(worker.process), str(worker.pid), worker.state]
         rows.append([*who, epoch, bins, keys, note])
     unusual = [bool(worker.silent or worker.congested or worker.state != "member") for worker in workers]
     return TextTable(head, rows, spare=["pid", "process", "bins"], weights=unusual)
+
+
+def _stuck(worker: WorkerRow) -> str:
+    """Why a worker does not answer, or that it does not step; and where it is."""
+    unstepped = f"worker {worker.worker} has not stepped for {duration(worker.unstepped_s)}"
+    text = unstepped if worker.unstepped_s >= UNSTEPPED_S or worker.silent is None else worker.silent
+    innermost = [line.strip() for line in worker.stack if not line.startswith(" ")][-1:]
+    source = [line.strip() for line in worker.stack[-1:] if line.startswith(" ")]
+    return ": ".join([f"{text}; it is in {innermost[0]}", *source]) if innermost else text
 
 
 def _operators(operators: Sequence[OperatorRow]) -> TextTable:

@@ -47,7 +47,7 @@ ZERO, ONE = WorkerId(0), WorkerId(1)
 
 
 def test_a_status_page():
-    worker = WorkerRow(ZERO, 0, 4242, "member", (41,), congested=False, bins=4, keys=1301, silent=None)
+    worker = WorkerRow(ZERO, 0, 4242, "member", (41,), False, 4, 1301, silent=None, unstepped_s=0.4, stack=())
     late = replace(worker, worker=ONE, process=1, pid=4243, state="leaving", frontier=None, silent="worker 1 is busy")
     status = JobStatus(
         job="wordcount",
@@ -84,9 +84,33 @@ worker 1 is busy"""
     )
 
 
+def test_a_worker_that_does_not_answer_or_step_is_shown_with_where_it_is():
+    stack = ("job.py:4, in <module>", "  work(3)", "job.py:9, in work", "  while busy():")
+    answers = WorkerRow(ZERO, 0, 4242, "member", (41,), False, 4, 1301, silent=None, unstepped_s=2.0, stack=stack)
+    busy = replace(answers, worker=ONE, frontier=None, silent="worker 1 is busy")
+    stuck = replace(busy, worker=WorkerId(2), silent="worker 2 is busy", unstepped_s=75.0)
+    unread = replace(stuck, worker=WorkerId(3), stack=("<string>:1, in <lambda>",))
+    status = JobStatus("slow", 4241, 75, (41,), (answers, busy, stuck, unread), (), (), (), None, None)
+    assert (
+        status_page(status)
+        == """\
+slow   1 process, 4 workers   running for 1 min 15 s   complete before epoch 41
+
+worker  process   pid   state  epoch  bins   keys
+0             0  4242  member     41     4  1,301
+1             0  4242  member      ?     ?      ?               no answer
+2             0  4242  member      ?     ?      ?  no step for 1 min 15 s
+3             0  4242  member      ?     ?      ?  no step for 1 min 15 s
+
+worker 1 is busy; it is in job.py:9, in work: while busy():
+worker 2 has not stepped for 1 min 15 s; it is in job.py:9, in work: while busy():
+worker 3 has not stepped for 1 min 15 s; it is in <string>:1, in <lambda>"""
+    )
+
+
 def test_a_status_page_fits_its_terminal():
     """At 50 columns `path` and `pid` have gone; at 19 lines workers are folded, and those that need a look stay."""
-    member = WorkerRow(ZERO, 0, 4242, "member", (41,), congested=False, bins=9, keys=1301, silent=None)
+    member = WorkerRow(ZERO, 0, 4242, "member", (41,), False, 9, 1301, silent=None, unstepped_s=0.0, stack=())
     workers = [replace(member, worker=WorkerId(id_), process=id_) for id_ in range(7)]
     silent = "worker 5 is busy in a function of the job, or waits for input"
     workers[5] = replace(workers[5], frontier=None, silent=silent)
