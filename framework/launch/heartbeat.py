@@ -65,6 +65,7 @@ class HeartbeatThread:
         watched = _Watched(worker, threading.get_ident(), sys._getframe(1).f_code)
         with self._beating:
             self._watched[worker.id] = watched
+            send_if_read(self._descriptor, watched.beat())  # before a step that may keep the interpreter lock
 
     def forget(self, worker: Worker) -> None:
         """The worker's program has ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -88,7 +89,7 @@ def test_a_worker_in_a_long_step_is_named_and_waited_for(tmp_path: Path):
         (tmp_path / "spin").unlink()
         wait_for_status(tmp_path, lambda answer: answer["workers"][0]["unstepped_s"] < 1)
         ended = check_the_end(tmp_path, process, feed)
-        assert "hailer: worker 0 has not stepped for 2 s; it is in\n" in ended.err
+        assert re.search(r"hailer: worker 0 has not stepped for \d+ s; it is in\n", ended.err)
         assert ", in split\n" in ended.err
         assert "hailer: worker 0 steps again, after " in ended.err
 
@@ -99,7 +100,7 @@ def test_a_lock_that_is_never_released_ends_the_job_if_steps_are_limited(tmp_pat
         ended = end(process)
         assert ended.code == 1
         assert "was killed, since one of its workers was in a step longer than --step-timeout allows" in ended.err
-        assert "hailer: worker 1 has not stepped for 2 s; it is in\n" in ended.err
+        assert re.search(r"hailer: worker \d has not stepped for \d s; it is in\n", ended.err)
         assert "    never_released.acquire()\n" in ended.err
 
 

@@ -49,6 +49,24 @@ def test_a_process_beats_before_it_has_workers_and_says_when_it_is_done(pipe: tu
     until(reader, LastBeat)
 
 
+def test_a_worker_is_known_before_it_steps_since_its_first_step_may_keep_the_interpreter_lock(
+    pipe: tuple[StatusReader, int], monkeypatch: pytest.MonkeyPatch
+):
+    reader, writing = pipe
+    monkeypatch.setattr(module, "BEAT_S", 600)
+
+    def main(worker: Worker) -> None:
+        with HeartbeatThread(writing) as heartbeat:
+            until(reader, Beat)
+            heartbeat.watch(worker)
+            assert reader.read() == [WorkerBeat(worker.id, 0, idle=False, stack=[])]
+            heartbeat.forget(worker)
+            assert reader.read() == [WorkerBeat(worker.id, 0, idle=True, stack=[])]
+
+    execute(main)
+    until(reader, LastBeat)
+
+
 def test_a_worker_in_a_long_step_shows_where_and_one_that_is_parked_or_done_is_idle(pipe: tuple[StatusReader, int]):
     reader, writing = pipe
     proceed, done = threading.Event(), threading.Event()
