@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf
 
 from framework.launch.control_protocol import Supervised
-from framework.launch.launcher import Started
+from framework.launch.launcher import KILLED_S_MAX, Started
 from framework.launch.liveness import Overdue, Silent, SteppedAgain, Unstepped, WorkerBeat
 from framework.launch.report import render_silent, render_unstepped
 from framework.launch.status_pipe import Beat, Failure, JoinDone, LastBeat, PhaseDone, ProcessDone, StatusReader, Up
@@ -38,6 +38,11 @@ class ChildProcess:
     """When its status pipe is read no more, although a process that it has forked holds it open."""
     lost: str | None = None
     """Why it was killed, if it was."""
+    watched: bool = False
+    """Whether its status pipe is read."""
+    ended_s: float = inf
+    """When it was found to have ended."""
+    killed_s: float = inf
     check_at_s: float = 0.0
 
     @property
@@ -99,21 +104,27 @@ class ChildProcess:
                 case SteppedAgain(worker, after_s):
                     _log.warning("worker %d steps again, after %.0f s", worker, after_s)
 
-    def _kill_lost(self, why: str) -> None:
-        self.lost = why
+    def kill(self) -> None:
+        """End it at once, however long that takes."""
+        self.killed_s = min(self.killed_s, time.monotonic())
         self.process.kill()
 
+    def _kill_lost(self, why: str) -> None:
+        self.lost = why
+        self.kill()
+
     def outlived(self, now_s: float) -> bool:
-        """Whether it ended a while ago, and its status pipe did not."""
+        """Whether its status pipe has not ended, and is waited for no longer: it ended or was killed a while ago."""
         if self.status_until_s == inf and self.code is not None:
             self.status_until_s = now_s + LAST_STATUS_S
-        return now_s >= self.status_until_s
+        return now_s >= min(self.status_until_s, self.killed_s + KILLED_S_MAX)
 
     def reap(self) -> int:
         """It has ended: release it; its exit code."""
         code = self.process.wait()
         if code != 0:
             self.supervised.failure = self.failure.report if self.failure is not None else self.ending()
+        self.ended_s = time.monotonic()
         self.supervised.ended.set()
         self.release()
         return code

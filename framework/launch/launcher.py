@@ -13,6 +13,9 @@ from framework.membership.members import Address
 END_WHEN_ASKED_S = 10.0
 """How long a process that was asked to end has for that, before it is killed."""
 
+KILLED_S_MAX = 5.0
+"""How long a process that was killed may take to end, before it is waited for no longer."""
+
 
 class Started(Protocol):
     """One process that was started, or is about to run."""
@@ -37,7 +40,7 @@ class Started(Protocol):
         """What it exited with, if it has ended; less than 0 if that was not by itself."""
 
     def wait(self) -> int:
-        """The same, once it has ended."""
+        """The same, once it has ended, which it is about to. It is waited for some seconds, and no longer."""
 
     def ending(self) -> str:
         """How it ended, behind its name."""

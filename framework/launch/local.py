@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from framework.launch.cpu_time import cpu_time_s
-from framework.launch.launcher import Order, how_it_ended
+from framework.launch.launcher import KILLED_S_MAX, Order, how_it_ended
 from framework.launch.spawned import SPAWNED_VARIABLE, Spawned
 from framework.membership.members import Address
 from framework.net.secret import RUN_BYTES
@@ -83,9 +83,16 @@ class _Local:
         return self.process.poll()
 
     def wait(self) -> int:
-        return self.process.wait()
+        for _ in range(2):
+            try:
+                return self.process.wait(KILLED_S_MAX)
+            except subprocess.TimeoutExpired:  # it has closed its status pipe, and nobody can supervise it
+                self.kill()
+        return -signal.SIGKILL
 
     def ending(self) -> str:
+        if self.process.returncode is None:
+            return "was killed, and does not end: it waits for a device, and the system keeps it until that answers"
         return how_it_ended(self.process.returncode)
 
     def cpu_time_s(self) -> float | None:

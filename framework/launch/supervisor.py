@@ -29,6 +29,9 @@ from framework.membership.members import Address, WorkerId
 END_BY_THEMSELVES_S = 2.0
 """How long the other processes have to notice that one has failed, before they are asked to end."""
 
+KEPT_S = 10.0
+"""How long a process that has left, or has not joined, may still turn out to be why the others failed."""
+
 SEND_S_MAX = 5
 """How long a process may leave requests unread."""
 
@@ -82,7 +85,12 @@ class Supervisor:
 
     def kill(self) -> None:
         for child in self.running():
-            child.process.kill()
+            child.kill()
+
+    def forget_left(self, now_s: float) -> None:
+        """Keep nothing of those that left a while ago: there may be many over the life of a job."""
+        with self._changing:
+            self.children = [child for child in self.children if not (child.left and now_s > child.ended_s + KEPT_S)]
 
     def close(self) -> None:
         self._refuse_more()
@@ -164,13 +172,13 @@ def supervise(launcher: Launcher, config: Config, stop: Stop, control_plane: Con
 def _watch(supervisor: Supervisor, stop: Stop) -> None:
     """Until every child has ended, which the end of its status pipe tells, or the system."""
     ask_s = kill_s = inf
-    watched = 0
     awake = AwakeClock()
     with selectors.DefaultSelector() as selector:
         while True:
-            for child in supervisor.children[watched:]:
-                selector.register(child.status, selectors.EVENT_READ, child)
-                watched += 1
+            for child in supervisor.children:
+                if not child.watched:
+                    child.watched = True
+                    selector.register(child.status, selectors.EVENT_READ, child)
             if not selector.get_map():
                 return
             ready = selector.select(TICK_S)
@@ -191,6 +199,8 @@ def _watch(supervisor: Supervisor, stop: Stop) -> None:
                 kill_s = time.monotonic() + END_WHEN_ASKED_S
             if time.monotonic() >= kill_s:
                 supervisor.kill()
+            if ask_s == inf:
+                supervisor.forget_left(time.monotonic())
 
 
 def _raise_failure(supervisor: Supervisor, stop: Stop) -> None:

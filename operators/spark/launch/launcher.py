@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from framework.errors import CannotStart, JobEnds
 from framework.launch.launcher import Order, how_it_ended
 from framework.launch.rpc import RpcLink
+from framework.launch.supervisor import SEND_S_MAX
 from framework.membership.members import Address
 from framework.net.secret import RUN_BYTES, SECRET_BYTES
 from framework.wire.credentials import Credentials, Encryption
@@ -196,7 +197,7 @@ class _SparkProcess:
     ) -> None:
         """Take its streams; on that for control it says next where it listens."""
         self.status_fd, self.rpc_socket = streams[StreamKind.STATUS].detach(), streams[StreamKind.RPC]
-        self._control = RpcLink(streams[StreamKind.CONTROL])
+        self._control = RpcLink(streams[StreamKind.CONTROL], send_s_max=SEND_S_MAX)
         out, err = outputs
         self._pumps = [
             OutputPump(streams[StreamKind.STDOUT], out, 1, unread),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
 from framework.errors import ConfigError
+from framework.launch import child
 from framework.launch import supervisor as module
 from framework.launch.config import Config
 from framework.launch.launcher import Order
@@ -58,11 +60,12 @@ class ScriptedLauncher:
 
     orders: list[Order] = field(default_factory=list)
     processes: list[Scripted] = field(default_factory=list)
+    kind: type[Scripted] = Scripted
 
     def start(self, order: Order) -> Iterator[Scripted]:
         self.orders.append(order)
         for number in order.numbers:
-            self.processes.append(Scripted(("host", 5000 + number)))
+            self.processes.append(self.kind(("host", 5000 + number)))
             yield self.processes[-1]
 
     def close(self) -> None:
@@ -85,4 +88,40 @@ def test_processes_that_have_left_do_not_count_but_their_numbers_are_not_given_a
         (range(1), None),
         *(([number], (0, ("host", 5000))) for number in range(1, 4)),
     ]
+    supervisor.forget_left(time.monotonic())
+    assert [child.index for child in supervisor.children] == [0, 1, 2, 3], "they may be why others fail"
+    supervisor.forget_left(time.monotonic() + 2 * module.KEPT_S)
+    assert [child.index for child in supervisor.children] == [0]
     supervisor.close()
+
+
+def test_a_killed_process_that_does_not_end_is_waited_for_no_longer(monkeypatch: pytest.MonkeyPatch):
+    """It waits for a device, say, or its machine is out of reach, and its status pipe does not end either."""
+    held: list[int] = []
+
+    class Stuck(Scripted):
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            os.close(self.status_fd)
+            self.status_fd, writing = os.pipe()
+            held.append(writing)
+
+        def kill(self) -> None:
+            pass
+
+        def wait(self) -> int:
+            return -9
+
+    monkeypatch.setattr(module, "END_WHEN_ASKED_S", 0.0)
+    monkeypatch.setattr(child, "KILLED_S_MAX", 0.0)
+    stop = Stop()
+    stop.request("nobody wants it any more")
+    launcher = ScriptedLauncher(kind=Stuck)
+    supervisor = Supervisor(Config(), launcher, Stop(), None)
+    supervisor.start_initial()
+    module._watch(supervisor, stop)
+    [stuck] = supervisor.children
+    assert (stuck.supervised.ended.is_set(), stuck.code) == (True, None)
+    supervisor.close()
+    for descriptor in held:
+        os.close(descriptor)
