@@ -29,6 +29,7 @@ IDLE_S_MAX = 30.0
 REQUEST_S_MAX = 10.0
 """How long a whole request may take to come, with what precedes it, however busy its connection is."""
 CONNECTIONS_MAX = 32
+ACCEPT_PAUSE_S = 0.1
 
 Handler = Callable[[Mapping[str, Any]], Any]
 """Takes the arguments of a request, and returns a dataclass, or what JSON has."""
@@ -65,6 +66,14 @@ class _Server(ThreadingHTTPServer):
         """When the request that a connection waits for has to be there."""
         self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
         super().__init__(address, _Handler)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Where the system has no descriptor left, the connection stays in the queue, to be tried in a moment."""
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(ACCEPT_PAUSE_S)
+            raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Refuse more connections than there is room for: each has a thread."""

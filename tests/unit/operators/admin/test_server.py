@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import select
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
+from socketserver import TCPServer
 from typing import Any
 
 import pytest
@@ -61,6 +64,20 @@ def call(
         return response.status, json.loads(response.read())
     finally:
         connection.close()
+
+
+def test_a_system_without_descriptors_is_not_asked_again_and_again(admin: AdminServer, monkeypatch: pytest.MonkeyPatch):
+    accept, failures, pauses = TCPServer.get_request, [errno.EMFILE, errno.ENFILE, errno.EMFILE], list[float]()
+
+    def accepting(self: TCPServer) -> Any:
+        if failures:
+            raise OSError(failures.pop(), "too many open files")
+        return accept(self)
+
+    monkeypatch.setattr(TCPServer, "get_request", accepting)
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    assert call(admin, "GET", "/echo") == (200, {"given": {}})
+    assert pauses == [server.ACCEPT_PAUSE_S] * 3
 
 
 def test_questions_and_actions_are_answered(admin: AdminServer):
