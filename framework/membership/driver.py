@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from framework.errors import GraphError, PeerLost, PeerRefused
+from framework.errors import GraphError, PeerLost
 from framework.events import MembersChanged
 from framework.membership.dataflow_state import DataflowState
 from framework.membership.effects import (
@@ -65,6 +65,8 @@ class Membership:
         """Called with the members when they change; one that comes may go again, without having joined."""
         self.on_wish: list[Callable[[WorkerId], None]] = []
         """Called with a worker that wants to leave and has bins, say, that must go first."""
+        self.refusal: str | None = None
+        """Why this worker may not leave, although it was its turn."""
         self._stepper = stepper
         self._dataflows = stepper.dataflows
         self._asked_early: dict[WorkerId, Join] = {}
@@ -184,6 +186,7 @@ class Membership:
         reason = self.obstacles.objection()
         if reason is not None:
             raise GraphError(f"worker {self.worker} cannot leave yet: {reason}")
+        self.refusal = None
         self._carry_out(self.member.leave())
 
     def withdraw(self) -> None:
@@ -281,7 +284,7 @@ class Membership:
                 case Log(text):
                     self._stepper.log(text)
                 case RefuseLeave(reason):
-                    raise PeerRefused(reason)
+                    self.refusal = reason
                 case SetDeadline(joiner):
                     self._limit(joiner)
 
@@ -298,5 +301,10 @@ class Membership:
             self._stepper.log(f"worker {self.worker} is in after {self.phases.summary()}")
 
     def _limit(self, joiner: WorkerId) -> None:
-        reason = f"it took more than {JOIN_TIMEOUT_S:g} s"
-        self._stepper.after(JOIN_TIMEOUT_S, lambda: self._carry_out(self.member.give_up(joiner, reason)))
+        join = self.member.serving
+
+        def give_up() -> None:
+            if self.member.serving is join:  # and not a second attempt under the same number
+                self._carry_out(self.member.give_up(joiner, f"it took more than {JOIN_TIMEOUT_S:g} s"))
+
+        self._stepper.after(JOIN_TIMEOUT_S, give_up)

@@ -15,7 +15,7 @@ from framework.dataflow.handle import InputHandle, Pusher
 from framework.dataflow.operator import Activator
 from framework.dataflow.pact import Pact
 from framework.dataflow.scope import Scope
-from framework.errors import GraphError
+from framework.errors import GraphError, PeerRefused
 from framework.events import DataflowBuilt
 from framework.membership.inheritance import Inheritance
 from framework.membership.members import Address, Members, WorkerId
@@ -259,6 +259,8 @@ class Worker:
             return  # the job has ended meanwhile
         membership.begin_leave()
         while not membership.gone:
+            if membership.refusal is not None:
+                raise PeerRefused(membership.refusal)
             if not running and not membership.leaving:
                 membership.withdraw()
                 return  # the job has ended, and no more turns are granted
@@ -277,11 +279,11 @@ class Worker:
         if self._dataflows.roots:
             try:
                 self.membership.obstacles.check()
-            except GraphError as reason:
+                self.leave()
+            except (GraphError, PeerRefused) as reason:  # meanwhile all others may have left
                 self.log(f"{reason}; a second SIGTERM stops it")
                 self.complete()
                 return False
-            self.leave()
         return self.membership.gone
 
     # Ending

@@ -175,6 +175,21 @@ def test_who_has_joined_is_not_given_up():
     assert core.receive(JOINER, Lost("reset")) is None, "a member that is lost is not this protocol's to bear"
 
 
+def test_a_joiner_that_takes_too_long_is_forgotten_also_while_it_is_enlisted():
+    core = member(ZERO, workers=2)
+    core.receive(JOINER, Join(HOME))
+    after(core, JOINER, Linked())
+    after(core, JOINER, Ready())
+    core.end_step(settled=True)
+    given_up = core.give_up(JOINER, "it took too long")
+    assert Send(JOINER, Refuse("it took too long")) in given_up
+    assert Send(ONE, Forget(JOINER)) in given_up
+    assert core.engaged, "until all have forgotten it"
+    core.end_step(settled=True)
+    core.receive(ONE, Settled(JOINER))
+    assert (core.engaged, core.turns.current, core.members.workers) == (False, None, (ZERO, ONE))
+
+
 def test_nobody_is_let_in_at_the_end():
     core = member(ONE)
     core.receive(JOINER, Join(HOME))

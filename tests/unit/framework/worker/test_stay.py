@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from framework.errors import GraphError
 from framework.launch.config import Config
-from operators import Input, Probe, Worker, execute
+from operators import Input, Probe, Worker, execute, to_stream
 
 
 def feed(worker: Worker, numbers: Input[int], probe: Probe) -> None:
@@ -64,6 +65,26 @@ def test_a_worker_leaves_when_asked_to():
         return worker.stay()
 
     assert execute(main, Config(threads=2)) == [False, True]
+
+
+def test_of_two_that_are_asked_to_leave_the_last_one_stays(caplog: pytest.LogCaptureFixture):
+    def main(worker: Worker) -> bool:
+        def until_alone() -> Iterator[int]:
+            turns = 0
+            while worker.index == 0 and turns < 100:
+                turns += len(worker.members) == 1
+                yield turns
+
+        with worker.dataflow() as scope:
+            to_stream(scope, until_alone()).exchange(lambda number: number)
+        if worker.index == 0:
+            worker.step_while(lambda: not worker.membership.changing)  # until it is the other's turn
+        worker.ask_to_leave()
+        return worker.stay()
+
+    with caplog.at_level(logging.INFO, "hailer"):
+        assert execute(main, Config(threads=2)) == [False, True]
+    assert "the last worker cannot leave; stop the job instead" in caplog.text
 
 
 def test_who_keeps_keys_without_bins_stays_and_says_why(caplog: pytest.LogCaptureFixture):
