@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from framework.membership.members import Address, WorkerId
+from framework.net.forked import close_when_forked
 from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
 from framework.net.tls import LinkSocket
@@ -126,6 +127,7 @@ class Endpoint:
 
     def adopt(self, peer: WorkerId, connection: LinkSocket, leftover: bytes = b"") -> None:
         """Make an authenticated connection the link to `peer`. Takes effect in the worker's own thread."""
+        close_when_forked(connection)
         self._adopted.append((peer, connection, leftover))
         self._waker.wake()
         if self._closed:

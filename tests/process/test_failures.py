@@ -247,6 +247,18 @@ def test_a_killed_process_is_noticed_although_a_child_of_its_own_lives_on(tmp_pa
     assert (ended.code, ended.err.splitlines()[0]) == (1, "job failed: process 1 was ended by SIGKILL")
 
 
+def test_peers_notice_that_a_process_was_killed_although_a_child_of_its_own_lives_on(tmp_path: Path):
+    """Processes that are started by hand have no supervisor that would."""
+    program, port = Program.write(tmp_path, FORKING), str(free_ports(2))
+    try:
+        with program.started("-n2", "-p1", "--base-port", port):
+            ended = end(program.start("-n2", "-p0", "--base-port", port))
+    finally:
+        os.kill(int((tmp_path / "helper").read_text()), signal.SIGKILL)
+    assert ended.code == 1
+    assert ended.err.startswith("job failed: worker 0 lost worker 1: ")
+
+
 def test_what_a_process_executes_inherits_none_of_its_descriptors(tmp_path: Path):
     ended = Program.write(
         tmp_path,
