@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,12 @@ class Task:
             data += more
         return data
 
+    def last_word(self) -> dict[str, Any] | None:
+        """What the task says of itself, but for the CPU time of its process, which it tells every second."""
+        while (said := self.control.receive()) is not None and "cpu_time_s" in said:
+            assert said["cpu_time_s"] is None or said["cpu_time_s"] >= 0
+        return said
+
     def close(self) -> None:
         self.control.close()
         assert self.control.receive() is None
@@ -107,9 +114,7 @@ def start(folder: Path, gateway: Gateway, how: str) -> subprocess.Popen[str]:
 
 def check_end(task: Task, code: int) -> None:
     """The driver is told the exit code, and so is Spark, by a task that went well."""
-    while (said := task.control.receive()) is not None and "cpu_time_s" in said:
-        pass
-    assert said == {"exited": code}
+    assert task.last_word() == {"exited": code}
     ended = end(task.task)
     assert (ended.code, ended.out, ended.err) == (0, f"the task returns [{code}]\n", "")
     assert not is_alive(task.pid)
@@ -145,8 +150,18 @@ def test_a_process_ends_when_its_task_is_killed(tmp_path: Path, gateway: Gateway
     task.task.kill()
     end(task.task)
     wait_until(lambda: not is_alive(task.pid))
-    assert task.control.receive() is None
+    assert task.last_word() is None
     task.close()
+
+
+def test_the_driver_is_told_whether_a_process_uses_cpu_time(tmp_path: Path, gateway: Gateway):
+    task = Task(tmp_path, gateway, "wait")
+    os.kill(task.pid, signal.SIGSTOP)
+    task.control.receive()  # which may be of the time before
+    assert list(task.control.receive() or ()) == ["cpu_time_s"]
+    assert task.control.receive() == task.control.receive()
+    task.control.send({"do": "kill"})
+    check_end(task, -signal.SIGKILL)
 
 
 def test_a_second_copy_of_a_process_is_turned_away(tmp_path: Path, gateway: Gateway):

@@ -203,10 +203,16 @@ def test_a_module_that_executors_lack_is_named_with_the_remedy(spark: SparkSessi
     )
 
 
-def test_a_process_that_is_killed_ends_the_job_and_frees_its_slots(spark: SparkSession, folder: Path):
+@pytest.mark.parametrize(
+    ("number", "report"),
+    [(signal.SIGKILL, r"was ended by SIGKILL on "), (signal.SIGSTOP, r"\(pid \d+\) is lost: silent ")],
+)
+def test_a_process_that_is_killed_or_stopped_ends_the_job_and_frees_its_slots(
+    spark: SparkSession, folder: Path, number: int, report: str
+):
     running = JobOnSpark(spark, counting(folder), workers=2)
-    with pytest.raises(ProcessesFailed, match=r"job failed: process 1 was ended by SIGKILL on "), running:
-        os.kill(pids(running)[1], signal.SIGKILL)
+    with pytest.raises(ProcessesFailed, match=r"job failed: process 1 " + report), running:
+        os.kill(pids(running)[1], number)
     wait_until(lambda: not spark.sparkContext.statusTracker().getActiveStageIds())
 
 
