@@ -266,6 +266,7 @@ class _SparkProcess:
                     self._cpu_time = time.monotonic(), cpu_time_s
                 case {"exited": int(code)}:
                     self._code = code
+        control.close()
         if self._code is None:
             self._code, self._lost = -signal.SIGKILL, True
         self._over.set()

@@ -8,6 +8,7 @@ import pytest
 
 from framework.errors import ConfigError
 from framework.launch.config import Config, parse, read_hostfile, usage, with_spawned
+from framework.launch.liveness import LivenessLimits
 from framework.launch.spawned import Spawned
 from framework.wire.credentials import Encryption
 
@@ -31,10 +32,18 @@ def local(*ports: int) -> tuple[tuple[str, int], ...]:
         (["--secret-file", "s", "--rate", "9"], Config(secret_file=Path("s")), ["--rate", "9"]),
         (["--no-tls"], Config(encryption=Encryption.NEVER), []),
         (["--", "-x"], Config(), ["-x"]),
+        (["--heartbeat-timeout", "9", "--step-timeout", "60"], Config(liveness=LivenessLimits(9, 60)), []),
     ],
 )
 def test_flags(argv: list[str], config: Config, rest: list[str]):
     assert parse(argv) == (config, rest)
+
+
+@pytest.mark.parametrize("flag", ["--heartbeat-timeout", "--step-timeout"])
+@pytest.mark.parametrize("value", ["1.5", "nan", "-3"])
+def test_a_process_cannot_be_lost_between_two_heartbeats(flag: str, value: str):
+    with pytest.raises(ConfigError, match=f"{flag} {value}: give 2 seconds at least"):
+        parse([flag, value])
 
 
 def test_a_hostfile_says_how_many_processes_there_are(tmp_path: Path):
