@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -27,11 +26,11 @@ from framework.launch.local import LocalLauncher
 from framework.launch.memory_tuning import keep_freed_memory, leave_alone_what_is_loaded, sweep_before_joining
 from framework.launch.merge import merge
 from framework.launch.report import distance, render, worst
-from framework.launch.rpc import RpcLink, RpcServer
 from framework.launch.signals import Stop, exit_code
 from framework.launch.spawned import Spawned
-from framework.launch.status_pipe import Failure, ProcessDone, Up, report_join, send_status
+from framework.launch.status_pipe import Failure, ProcessDone, Up, send_status
 from framework.launch.supervisor import supervise
+from framework.launch.supervisor_link import SupervisorLink
 from framework.membership.members import Address, Members, WorkerId
 from framework.net.endpoint import Endpoint
 from framework.net.mesh import Mesh, join_mesh, start_mesh
@@ -119,8 +118,8 @@ def execute_as_child(
         spawned.live_as_child()
         send_status(spawned.status_fd, Up())
         with HeartbeatThread(spawned.status_fd) as heartbeat, _reporting(config, stop, spawned):
-            child = _AsChild(spawned, control_plane, heartbeat)
-            return _execute(main, config, args, stop, child, is_ours=True)
+            link = SupervisorLink(spawned, control_plane, heartbeat)
+            return _execute(main, config, args, stop, link, is_ours=True)
 
 
 def supervise_from_args(launcher: Launcher, config: Config, control_plane: ControlPlane | None) -> None:
@@ -167,51 +166,26 @@ def _execute(
     config: Config,
     args: Sequence[str],
     stop: Stop,
-    child: _AsChild | None,
+    link: SupervisorLink | None,
     *,
     is_ours: bool,
 ) -> list[R]:
     """Run the workers of this process. `is_ours`: it is there for nothing else."""
-    spawned = None if child is None else child.spawned
+    spawned = None if link is None else link.spawned
     assert config.process is not None
     if is_ours and config.join is not None:
         sweep_before_joining()
     mesh = _mesh(config, _credentials(config), spawned.listener() if spawned else None, lambda: stop.reason is not None)
     try:
         workers = _workers(config, args, mesh)
-        heartbeat = child.heartbeat if child is not None else None
-        with child.supervised(workers, joins=config.join is not None) if child is not None else nullcontext():
+        heartbeat = link.heartbeat if link is not None else None
+        with link.supervised(workers, joins=config.join is not None) if link is not None else nullcontext():
             results = _run_workers(main, config, workers, stop, mesh, heartbeat, is_ours=is_ours)
-        if child is not None and child.control_plane is not None:
-            send_status(child.spawned.status_fd, ProcessDone(child.control_plane.done()))
+        if link is not None and link.control_plane is not None:
+            send_status(link.spawned.status_fd, ProcessDone(link.control_plane.done()))
         return results
     finally:
         mesh.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _AsChild:
-    """What connects this process to its supervisor."""
-
-    spawned: Spawned
-    control_plane: ControlPlane | None
-    heartbeat: HeartbeatThread
-
-    @contextmanager
-    def supervised(self, workers: Sequence[Worker], *, joins: bool) -> Iterator[None]:
-        """Report how the workers join, if they do, and have them answer requests while the block runs."""
-        if joins:
-            for worker in workers:
-                report_join(self.spawned.status_fd, worker)
-        if self.control_plane is None:
-            yield
-            return
-        server = RpcServer(RpcLink(socket.socket(fileno=self.spawned.rpc_fd)), workers, self.control_plane.answer)
-        server.start()
-        try:
-            yield
-        finally:
-            server.finish()
 
 
 def _credentials(config: Config) -> Credentials:
