@@ -5,7 +5,8 @@ steps, or one frame arrives on one link. Frames stay in order within a link and 
 their dataflows, the progress protocol and the wire format are those of production; only the links and the clock are
 simulated. A worker that has parked is not stepped before something wakes it, so that a wake-up that is lost shows.
 
-Workers may join while it runs (`join`) and leave (`membership.begin_leave`, in a program); joiners may die (`kill`).
+Workers may join while it runs (`join`) and leave (`membership.begin_leave`, in a program); joiners may die (`kill`) or
+be stopped (`stop`).
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class SimulatedCluster:
         self._joining: dict[WorkerId, SimulatedProgram] = {}
         """Joiners whose program waits until they know what to build on."""
         self.departed: set[WorkerId] = set()
-        """Those that have left, or were killed."""
+        """Those that have left, or were killed or stopped."""
+        self._stopped: set[WorkerId] = set()
         self.refusals: list[str] = []
         """Why joiners were not let in."""
 
@@ -116,6 +118,14 @@ class SimulatedCluster:
             if self.network.knows(worker, other):
                 self.network.links.setdefault((worker, other), deque()).append(Lost("it was killed"))
 
+    def stop(self, worker: WorkerId) -> None:
+        """Stop a joiner, as SIGSTOP does: nobody is told, and what it has sent arrives."""
+        self._trace.append(f"{self.moves}: worker {worker} is stopped")
+        self._stopped.add(worker)
+        self._programs.pop(worker, None)
+        self._joining.pop(worker, None)
+        self._dismiss(worker)
+
     def _dismiss(self, worker: WorkerId) -> None:
         self.departed.add(worker)
         self.workers[worker].shut_down()
@@ -141,7 +151,7 @@ class SimulatedCluster:
 
     def _move(self) -> None:
         network, pace = self.network, self._pace
-        network.now_s += self.random.random() / 1000
+        network.now_s += self.random.random() / (20 if self._stopped else 1000)  # so that time runs out for them
         links = network.busy()
         for worker in [worker for worker in self._joining if self.workers[worker].membership.learned]:
             self._programs[worker] = self._joining.pop(worker)(self.workers[worker])

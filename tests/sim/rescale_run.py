@@ -193,17 +193,17 @@ class Run:
             self.cluster.join(joiner, worker.id, self.program)
 
     def strike(self, _: WorkerId) -> None:
-        """Perhaps kill a joiner, rather one that records wait for."""
+        """Perhaps kill or stop a joiner, rather one that records wait for."""
         for joiner in [one for one in joiners_that_may_die(self.cluster) if self.kills]:
             waited_for = records_wait_for(joiner, self.cluster)
             if self.dice.random() < (0.7 if waited_for else 0.001):
                 self.kills -= 1
                 self.killed.add(joiner)
                 self.killed_enlisted += waited_for
-                self.cluster.kill(joiner)
+                (self.cluster.kill if self.seed % 2 else self.cluster.stop)(joiner)
 
     def _should_leave(self, worker: Worker, dice: Random) -> bool:
-        staying = [member for member in worker.members.workers if member not in self.leaving]
+        staying = {*worker.members.workers} - self.leaving - self.killed
         return bool(self.leaves) and len(staying) > 1 and dice.random() < 0.15
 
     def _leave(self, worker: Worker, inputs: Sequence[Input[Any]]) -> Iterator[None]:
