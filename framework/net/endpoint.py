@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from framework.membership.members import Address, WorkerId
 from framework.net.forked import close_when_forked
+from framework.net.link_watch import LinkWatch
 from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
 from framework.net.tls import LinkSocket
@@ -29,11 +30,12 @@ CLOSE_LINGER_S = 0.5
 class Endpoint:
     """The links of one worker. `wake` and `adopt` may be called from other threads."""
 
-    def __init__(self, worker: WorkerId) -> None:
+    def __init__(self, worker: WorkerId, watch: LinkWatch | None = None) -> None:
         self.worker = worker
         self.traffic = Traffic()
         self._selector = selectors.DefaultSelector()
         self._waker = Waker(self._selector)
+        self._watch = watch or LinkWatch()
         self._threads: dict[WorkerId, ThreadLink] = {}
         self._tcp: dict[WorkerId, TcpLink] = {}
         self._names: dict[TcpLink, WorkerId] = {}
@@ -204,7 +206,7 @@ class Endpoint:
         while self._adopted:
             peer, connection, leftover = self._adopted.popleft()
             assert peer not in {*self._tcp, *self._threads}, peer
-            link = TcpLink(connection, self._selector, f"worker {peer} at {_address(connection)}")
+            link = TcpLink(connection, self._selector, f"worker {peer} at {_address(connection)}", self._watch)
             self._tcp[peer] = link
             self._names[link] = peer
             self._parted.discard(peer)

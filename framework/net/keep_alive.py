@@ -1,10 +1,10 @@
-"""Bounds how long a connection outlives the machine at its other end: half a minute, idle or not.
+"""Bounds how long a connection outlives the machine at its other end: 10 s while idle, half a minute otherwise.
 
-Probes (keep-alive) do that while a connection is idle; Linux sends none while something that was sent waits to be
-acknowledged, and retransmits for a quarter of an hour. TCP_USER_TIMEOUT would end that sooner, but counts a zero window
-as well (tcp(7)): it loses a peer that merely does not read, such as a worker in a long call, or a reader of an output.
-So retransmissions are kept frequent instead: the usual number without an answer is then reached soon, and any answer
-starts the count anew.
+Probes (keep-alive) do the former; Linux sends none while something that was sent waits to be acknowledged, and
+retransmits for a quarter of an hour. TCP_USER_TIMEOUT would end that sooner, but counts a zero window as well (tcp(7)):
+it loses a peer that merely does not read, such as a worker in a long call, or a reader of an output. So
+retransmissions, and probes of a closed window, are kept frequent instead: the usual number without an answer is reached
+soon, and any answer starts the count anew. Links of workers have a tighter bound, in `framework.net.link_watch`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import errno
 import socket
 import sys
 
-IDLE_S = 5
-INTERVAL_S = 5
-PROBES = 4
+IDLE_S = 3
+INTERVAL_S = 1
+PROBES = 6
 
 TCP_RTO_MAX_MS = 44
 """linux/tcp.h since 6.15; older systems keep their quarter of an hour."""

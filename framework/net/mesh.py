@@ -27,6 +27,7 @@ from framework.membership.members import Address, WorkerId
 from framework.net.acceptor import HANDSHAKE_TIMEOUT_S, Acceptor
 from framework.net.connect import STOP_POLL_S, Patience, connect_link
 from framework.net.endpoint import Endpoint, link_threads
+from framework.net.link_watch import LinkWatch
 from framework.net.secret import SECRET_VARIABLE
 from framework.net.tls import LinkSocket
 from framework.wire.admission import Admission
@@ -103,8 +104,9 @@ class Mesh:
     def __init__(self, process: int, threads: int, addresses: Sequence[Address], credentials: Credentials) -> None:
         assert threads > 0, threads
         self.process = process
+        self._watch = LinkWatch()
         self.endpoints: dict[WorkerId, Endpoint] = {
-            worker: Endpoint(worker) for worker in _workers_of(process, threads)
+            worker: Endpoint(worker, self._watch) for worker in _workers_of(process, threads)
         }
         for one, other in combinations(self.endpoints.values(), 2):
             link_threads(one, other)
@@ -123,6 +125,7 @@ class Mesh:
             self._acceptor.close()
         for endpoint in self.endpoints.values():
             endpoint.close()
+        self._watch.close()
 
     def _links(self, processes: range) -> dict[tuple[WorkerId, WorkerId], int]:
         """The links between remote and local workers, as remote and local, with the remote one's process."""

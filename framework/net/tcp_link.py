@@ -18,6 +18,7 @@ from itertools import islice
 
 from framework.errors import ProtocolError
 from framework.net.keep_alive import keep_alive
+from framework.net.link_watch import LinkWatch
 from framework.net.shm.channel import SHARED_BYTES_MIN, ShmChannel
 from framework.net.shm.segment import UNREAD_BYTES_MAX
 from framework.net.tls import LinkSocket, TlsConnection, is_local, socket_of
@@ -55,10 +56,13 @@ class TcpLink:
         "_socket",
         "_spoken",
         "_tls",
+        "_watch",
         "_writing",
     )
 
-    def __init__(self, connection: LinkSocket, selector: selectors.BaseSelector, name: str) -> None:
+    def __init__(
+        self, connection: LinkSocket, selector: selectors.BaseSelector, name: str, watch: LinkWatch
+    ) -> None:
         prepare(connection)
         self._socket = connection
         self._tls = connection if isinstance(connection, TlsConnection) else None
@@ -73,6 +77,8 @@ class TcpLink:
         self._writing = False
         self._finished = False
         self._spoken = False
+        self._watch = watch
+        watch.add(socket_of(connection))
         selector.register(connection, selectors.EVENT_READ, self)
 
     def reserve(self, size: int) -> Reservation | None:
@@ -167,6 +173,7 @@ class TcpLink:
             self._outbound_bytes = 0
             self._shm.close()
             self._selector.unregister(self._socket)
+            self._watch.remove(socket_of(self._socket))
             self._socket.close()
 
     def _queue(self, body: Body, size: int) -> None:
@@ -191,6 +198,8 @@ class TcpLink:
 
     def _end(self, messages: list[Message], detail: str) -> None:
         if not self._finished:
+            if self._watch.gave_up(socket_of(self._socket)):
+                detail = "its machine, or the way there, no longer answers"
             messages.append(Lost(f"{self._name}: {detail}"))
         self.close()
 
