@@ -1,7 +1,7 @@
 """A program for tests of rescaling: one worker feeds words without pause, the others stay until asked to leave.
 
 Every count that a worker sends goes to its own file in a directory, and what was fed to `sent.json` there, at the end:
-when a file `stop` appears. What a test wants a process to do wrong is said by flags.
+when a file `stop` appears. While there is a file `rest`, nothing is fed. Flags say what a process is to do wrong.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from framework.wire import handshake
 from framework.wire.messages import Message
 from operators import BinOptions, ControlInput, Input, Probe, Steward, Worker, execute_from_args
 
+POLL_S = 0.1
 WORDS = [f"w{number}" for number in range(200)]
 
 
@@ -70,6 +71,11 @@ def feed(worker: Worker, flags: argparse.Namespace, lines: Input[str], control: 
         steward.advance_to(lines.time)
         worker.step()
         steward.step_while(lambda: probe.less_than(lines.time - flags.ahead))
+        if (flags.directory / "rest").exists():
+            steward.step_while(lambda: probe.less_than(lines.time))
+            print("all is quiet", flush=True)
+            while (flags.directory / "rest").exists():
+                worker.step_or_park(POLL_S)
     lines.close()
     steward.see_off()
     worker.complete()
