@@ -33,13 +33,23 @@ def vocabulary(keys: int) -> list[str]:
 class WordFeed:
     """Writes each word once, and then the drawn ones over and over, until it is closed."""
 
-    def __init__(self, path: Path, words: Sequence[str], drawn: Any, *, chunk_words: int, pause_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        words: Sequence[str],
+        drawn: Any,
+        *,
+        chunk_words: int,
+        words_per_line: int = WORDS_PER_LINE,
+        pause_s: float = 0.0,
+    ) -> None:
         """`drawn` are numbers of `words`, in an array; a chunk of them is written at once, after a pause."""
         os.mkfifo(path)
         self._path = path
         self._words = words
         self._loads = list(_cut(np.arange(len(words)), chunk_words))
         self._rounds = list(_cut(np.asarray(drawn), chunk_words))
+        self._words_per_line = words_per_line
         self._pause_s = pause_s
         context = multiprocessing.get_context("fork")
         self._closing = context.Event()
@@ -94,7 +104,7 @@ class WordFeed:
 
     def _text(self, numbers: Any) -> bytes:
         words = [self._words[number] for number in numbers.tolist()]
-        lines = (" ".join(words[at : at + WORDS_PER_LINE]) for at in range(0, len(words), WORDS_PER_LINE))
+        lines = (" ".join(words[at : at + self._words_per_line]) for at in range(0, len(words), self._words_per_line))
         return "".join(f"{line}\n" for line in lines).encode()
 
 
