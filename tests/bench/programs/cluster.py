@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.hosts import Hosts
+
 TIMEOUT_S = 300
+PORT = 7700
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,37 @@ class Felt:
         return max(latency for _, latency in self.timeline)
 
 
-def run_cluster(load: Load, joins_s: list[float]) -> Felt:
-    """Run `load` on two processes, and let one more join at each of these seconds."""
-    port = _free_ports(2 + len(joins_s))
+@dataclass(frozen=True, slots=True)
+class Here:
+    """All processes are on this machine."""
+
+    base_port: int
+
+    def command(self, process: int) -> tuple[list[str], list[str]]:
+        """What goes before the command that starts a process, and which flags say where it listens."""
+        return [], ["--base-port", str(self.base_port)]
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Each process has a host of its own."""
+
+    hosts: Hosts
+    folder: Path
+
+    def command(self, process: int) -> tuple[list[str], list[str]]:
+        """As `Here.command`."""
+        path = self.folder / f"hosts-{process}"
+        path.write_text("".join(f"{self.hosts.address(host)}:{PORT}\n" for host in range(max(2, process + 1))))
+        return self.hosts.on(process), ["--hostfile", str(path)]
+
+
+def run_cluster(load: Load, joins_s: list[float], places: Here | Apart | None = None) -> Felt:
+    """Run `load` on two processes, here if nothing else is said, and let one more join at each of these seconds."""
+    places = places or Here(_free_ports(2 + len(joins_s)))
     with ExitStack() as stack:
-        founders = [stack.enter_context(_start(port, load, "-p", str(process))) for process in range(2)]
-        joiners = [
-            stack.enter_context(_start(port, load, "-p", str(2 + index), "--join", "0"))
-            for index in range(len(joins_s))
-        ]
+        founders = [stack.enter_context(_start(places, process, load)) for process in range(2)]
+        joiners = [stack.enter_context(_start(places, 2 + index, load, "--join", "0")) for index in range(len(joins_s))]
         for process in (*founders, *joiners):
             stack.callback(process.kill)
         for joiner in joiners:
@@ -71,10 +96,10 @@ def run_cluster(load: Load, joins_s: list[float]) -> Felt:
     return Felt(result["timeline"], result["joined"], [json.loads(out.splitlines()[-1]) for out, _ in outs[2:]])
 
 
-def _start(port: int, load: Load, *flags: str) -> subprocess.Popen[str]:
-    program = Path(__file__).parent / "rescale.py"
+def _start(places: Here | Apart, process: int, load: Load, *flags: str) -> subprocess.Popen[str]:
+    program, (where, reach) = Path(__file__).parent / "rescale.py", places.command(process)
     return subprocess.Popen(
-        [sys.executable, str(program), "-n2", "--base-port", str(port), *flags, *load.arguments()],
+        [*where, sys.executable, str(program), "-n2", f"-p{process}", *reach, *flags, *load.arguments()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
