@@ -120,6 +120,7 @@ def distant_hosts(number: int, delay_ms: float) -> Iterator[Hosts]:
 @contextmanager
 def _namespaces(number: int) -> Iterator[Hosts]:
     made = Hosts(f"hailer-{os.getpid()}-{next(_numbers)}", number)
+    _sweep()
     try:
         for namespace in made._namespaces():
             _ip("netns", "add", namespace)
@@ -128,6 +129,14 @@ def _namespaces(number: int) -> Iterator[Hosts]:
         for namespace in made._namespaces():
             with suppress(NoHosts):
                 _ip("netns", "del", namespace)
+
+
+def _sweep() -> None:
+    """Remove what was left by processes that were killed."""
+    for path in Path("/run/netns").glob("hailer-*"):
+        if not Path("/proc", path.name.split("-")[1]).exists():
+            with suppress(NoHosts):  # another one was faster
+                _ip("netns", "del", path.name)
 
 
 def _ip(*arguments: str) -> None:
