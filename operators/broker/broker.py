@@ -1,34 +1,38 @@
 """The inputs and outputs of a running job, shared by the worker that feeds it and the threads that serve clients.
 
-A commit waits while the job is behind (back-pressure); a reader that wants all that was committed waits until it has
-come out. Every such wait sends heartbeats, so that the client knows that the job runs, and ends when the job does.
+`FlowControl`, the intakes and outboxes decide; here are the lock, the logs, the clock, and the waits: of a commit while
+the job is behind or held, of a staging for room, of a reader for what was committed. Each of them sends heartbeats or
+is short, so that the client knows that the job runs, and ends when the job does.
 """
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
-from framework.progress.order import EPOCH_MAX
+import pyarrow as pa
+
+from framework.errors import ConfigError
 from framework.suggest import hint
+from operators.broker.budget import BrokerLimits, DiskBudget, segment_bytes
+from operators.broker.byte_log import ByteLog, LogFull, MemoryTier, disk_bytes, free_bytes
+from operators.broker.flow_control import FlowControl
 from operators.broker.intake import Intake, Release
-from operators.broker.outbox import KeptRows, Outbox, OutputPart
-from operators.broker.spill import Blob, SpillBuffer
+from operators.broker.outbox import DeferredRows, KeptRows, Outbox, OutputPart
+from operators.broker.segments import Extent
+from operators.broker.staged_part import checked_part
 from operators.errors import RequestRefused
-
-EPOCHS_AHEAD_MAX = 2
-"""How many epochs may be under way in the job when a commit is answered."""
-
-INPUT_AHEAD_MAX = 1000
-"""How many epochs an input may be ahead of another that is fed more slowly: they wait in the job's memory."""
 
 HEARTBEAT_S = 1.0
 WITHIN_S_MAX = 1.0
 """How long a client may wait for more to read: that wait has no heartbeats."""
+
+ROOM_S = 10.0
+"""How long a staging waits for room: a client that sends is not told anything meanwhile."""
 
 SETTLE_S = 60.0
 """How long an output may stand still while a reader waits for what was committed to come out."""
@@ -37,82 +41,124 @@ R = TypeVar("R", Intake, Outbox)
 Heartbeat = Callable[[], None]
 
 
-@dataclass(slots=True)
 class Broker:
     """Holds the inputs and outputs of one job for the threads that feed, read and run it. Thread-safe."""
 
-    wake: Callable[[], None]
-    """Wakes the worker, to look at `pending`."""
-    inputs: Mapping[str, Intake]
-    outputs: Mapping[str, Outbox]
-    spill: SpillBuffer = field(default_factory=SpillBuffer)
-    _released: deque[Release] = field(default_factory=deque)
-    _complete: int = 0
-    """Epochs before this one have come through the whole job."""
-    _failed: str | None = None
-    _changed: threading.Condition = field(default_factory=threading.Condition)
+    def __init__(
+        self,
+        wake: Callable[[], None],
+        inputs: Mapping[str, Intake],
+        outputs: Mapping[str, Outbox],
+        schemas: Mapping[str, pa.Schema | None] | None = None,
+        limits: BrokerLimits | None = None,
+    ) -> None:
+        """`wake` wakes the worker, to look at `pending`; inputs that have a schema take nothing else."""
+        self.wake = wake
+        self.inputs = inputs
+        self.outputs = outputs
+        self._schemas = schemas if schemas is not None else {}
+        self._limits = limits or BrokerLimits()
+        self._directory = Path(self._limits.directory or tempfile.gettempdir())
+        self._budget = budget = _budget(self._limits, self._directory)
+        self._memory = MemoryTier(self._limits.memory_bytes)
+        self.staged = ByteLog(
+            self._directory,
+            segment_bytes(budget.staged_bytes),
+            self._memory,
+            exceeds=lambda size, occupied: budget.refuses_to_stage(size, staged=occupied),
+            overfills=lambda size, free: budget.refuses_to_write(size, free=free, staging=True),
+        )
+        self._unread: dict[str, ByteLog] = {}
+        """By output: a log each, since the readers of one may be ahead of those of another."""
+        self._flow = FlowControl(inputs, outputs)
+        self._full: str | None = None
+        """Why outputs wait to be written, if they do."""
+        self._failed: str | None = None
+        self._changed = threading.Condition()
 
     # For clients that feed
 
     def open(self, input: str, attempt: str, query: str, batch: int) -> bool:
-        """Begin to stage an attempt; False if its batch was released before."""
+        """Begin to stage an attempt; False if its batch was committed before."""
         with self._changed:
-            return self._named(input, self.inputs, "input").open(attempt, query, batch)
+            return self._named(input, self.inputs, "input").open(attempt, query, batch, time.monotonic())
 
     def stage(self, input: str, attempt: str, data: bytes, rows: int) -> None:
-        """Keep a part of an attempt."""
-        blob = self.spill.keep(data)
+        """Keep a part of an attempt, which may have to wait for room."""
+        part = checked_part(data, rows, self._schemas.get(input), f"input {input!r}")
+        extent = self._append_staged(part)
         try:
             with self._changed:
-                self.inputs[input].stage(attempt, blob, rows)
+                self.inputs[input].stage(attempt, extent, rows)
         except RequestRefused:
-            self.spill.drop(blob)
+            self.staged.drop(extent)
             raise
 
     def complete(self, input: str, attempt: str, rows: int) -> None:
         """All of an attempt has come."""
         with self._changed:
-            self.inputs[input].complete(attempt, rows)
+            self.inputs[input].complete(attempt, rows, time.monotonic())
 
     def abort(self, input: str, attempts: Iterable[str]) -> None:
         """Drop attempts."""
         with self._changed:
-            dropped = self._named(input, self.inputs, "input").drop(attempts)
-        self._drop(dropped)
+            dropped = self._named(input, self.inputs, "input").drop(attempts, time.monotonic())
+        self._drop_staged(dropped)
+
+    def expire(self) -> bool:
+        """Drop the attempts of batches that were not committed for too long; whether there were any."""
+        before_s = time.monotonic() - self._limits.attempt_s
+        with self._changed:
+            dropped = [extent for intake in self.inputs.values() for extent in intake.expire(before_s)]
+        self._drop_staged(dropped)
+        return bool(dropped)
 
     def commit(
-        self, input: str, query: str, batch: int, attempts: Sequence[str], *, last: bool, heartbeat: Heartbeat
-    ) -> tuple[int, bool]:
-        """Release a batch, and wait until the job keeps up; its epoch, and whether it is new."""
+        self,
+        input: str,
+        query: str,
+        batch: int,
+        attempts: Sequence[str],
+        *,
+        checkpoint: str | None = None,
+        last: bool = False,
+        heartbeat: Heartbeat,
+    ) -> bool:
+        """Decide a batch, and wait until the job keeps up; whether it is new."""
         intake = self._named(input, self.inputs, "input")
         with self._changed:
-            committed = intake.commit(query, batch, attempts, last=last)
-            if committed.release is not None:
-                self._released.append(committed.release)
-        self._drop(committed.dropped)
+            committed = intake.commit(query, batch, attempts, checkpoint=checkpoint, last=last)
+        self._drop_staged(committed.dropped)
         self.wake()
-        self._wait(lambda: self._keeps_up(committed.epoch), heartbeat)
-        return committed.epoch, committed.release is not None
+        self._wait(lambda: self._held() is None and self._flow.answers(intake, committed.number), heartbeat)
+        return committed.new
 
-    def _keeps_up(self, epoch: int) -> bool:
-        """Whether more may come after `epoch`: little is under way, or all of it waits for an input that is behind."""
-        slowest = min((intake.epoch for intake in self.inputs.values() if not intake.closed), default=self._complete)
-        waits_for_input = self._complete >= slowest and epoch < slowest + INPUT_AHEAD_MAX
-        return epoch < self._complete + EPOCHS_AHEAD_MAX or waits_for_input
-
-    def skip(self, input: str, batch: int) -> None:
+    def skip(self, input: str, checkpoint: str | None, batch: int) -> None:
         """A batch without any attempt was committed."""
         with self._changed:
-            self._named(input, self.inputs, "input").skip(batch)
+            self._named(input, self.inputs, "input").skip(checkpoint, batch)
 
     def finish(self, inputs: Sequence[str]) -> None:
         """Nothing more comes at these inputs, or at any if none is named."""
         with self._changed:
             for name in inputs or self.inputs:
-                release = self._named(name, self.inputs, "input").close()
-                if release is not None:
-                    self._released.append(release)
+                self._named(name, self.inputs, "input").close()
         self.wake()
+
+    def _append_staged(self, data: bytes) -> Extent:
+        deadline_s = time.monotonic() + ROOM_S
+        while True:
+            try:
+                return self.staged.append(data)
+            except LogFull as error:
+                if self.expire():
+                    continue
+                if time.monotonic() > deadline_s:
+                    raise RequestRefused(str(error)) from error
+            with self._changed:
+                if self._failed is not None:
+                    raise RequestRefused(self._failed)
+                self._changed.wait(min(HEARTBEAT_S, max(0.0, deadline_s - time.monotonic())))
 
     # For clients that read
 
@@ -137,21 +183,20 @@ class Broker:
         """Wait until all that was committed has come out; if all inputs have ended, until nothing more can."""
         outbox = self._named(output, self.outputs, "output")
         with self._changed:
-            ended = all(intake.closed for intake in self.inputs.values())
-            goal = EPOCH_MAX if ended else max(intake.epoch for intake in self.inputs.values())
-        mark, moved_s = outbox.closed, time.monotonic()
+            goal = self._flow.settle_goal()
+        epoch: int | None = None
+        mark, moved_s = (outbox.closed, self.unread_bytes), time.monotonic()
 
         def settled() -> bool:
-            nonlocal mark, moved_s
-            if outbox.closed != mark:
-                mark, moved_s = outbox.closed, time.monotonic()
-            if outbox.closed < goal and time.monotonic() - moved_s > SETTLE_S:
-                where = ", ".join(f"{name!r} at {intake.epoch}" for name, intake in self.inputs.items())
-                raise RequestRefused(
-                    f"output {output!r} has stood at epoch {outbox.closed} for {SETTLE_S:g} s; inputs are {where}; "
-                    f"one that stays behind holds it back until it goes on or ends"
-                )
-            return outbox.closed >= goal
+            nonlocal epoch, mark, moved_s
+            epoch = self._flow.settle_epoch(goal) if epoch is None else epoch
+            if epoch is not None and outbox.closed >= epoch:
+                return True
+            if mark != (now := (outbox.closed, self.unread_bytes)):
+                mark, moved_s = now, time.monotonic()
+            if time.monotonic() - moved_s > SETTLE_S:
+                raise RequestRefused(self._why_it_stands(output))
+            return False
 
         self._wait(settled, heartbeat)
 
@@ -160,61 +205,107 @@ class Broker:
         with self._changed:
             return self._named(output, self.outputs, "output").parts(start, end)
 
-    def read(self, output: str, epoch: int, first: int, end: int) -> list[Blob]:
-        """Some blobs of an epoch."""
+    def read(self, output: str, epoch: int, first: int, end: int) -> list[Extent]:
+        """Where some pieces of an epoch lie."""
         with self._changed:
             return self._named(output, self.outputs, "output").read(epoch, first, end)
+
+    def fetch(self, output: str, extent: Extent) -> bytes:
+        """A piece of an epoch."""
+        return self._unread[output].read(extent)
 
     def forget(self, output: str, end: int) -> None:
         """Drop what lies before an offset."""
         with self._changed:
             dropped = self._named(output, self.outputs, "output").forget(end)
+            for extent in dropped:
+                self._unread[output].drop(extent)
             self._changed.notify_all()
-        self._drop(dropped)
+        self.wake()
+
+    def _why_it_stands(self, output: str) -> str:
+        where = ", ".join(f"{name!r} at {intake.epoch}" for name, intake in self.inputs.items())
+        stands = f"output {output!r} has stood at epoch {self.outputs[output].closed} for {SETTLE_S:g} s; inputs are "
+        if (held := self._held()) is not None:
+            return f"{stands}{where}; the job takes nothing in, since {held}; have a stream read its outputs"
+        return f"{stands}{where}; one that stays behind holds it back until it goes on or ends"
 
     # For the worker
 
-    @property
-    def pending(self) -> bool:
-        """Whether there is something to feed."""
-        return bool(self._released)
-
-    def skip_to(self, epoch: int) -> bool:
-        """Release nothing before `epoch` from now on; False if something has been released and not taken."""
+    def ready(self) -> tuple[bool, str | None]:
+        """Whether there is something to feed; and if not, whether it is held back, and why."""
         with self._changed:
-            if not self._released:
-                for intake in self.inputs.values():
-                    intake.epoch = max(intake.epoch, epoch)
-            return not self._released
+            waits = self._flow.releasable() is not None
+            held = self._held() if waits else self._full
+            return waits and held is None, held
+
+    @property
+    def held(self) -> str | None:
+        """Why nothing would be taken in now, if nothing would."""
+        with self._changed:
+            return self._held()
+
+    def pass_to(self, epoch: int) -> None:
+        """Release nothing before `epoch` from now on."""
+        with self._changed:
+            self._flow.pass_to(epoch)
 
     def take(self) -> Release | None:
         """What to feed next."""
         with self._changed:
-            return self._released.popleft() if self._released else None
+            release = None if self._held() is not None else self._flow.release()
+            self._changed.notify_all()
+            return release
+
+    def drop_fed(self, extent: Extent) -> None:
+        """The job has been fed with a part."""
+        self._drop_staged([extent])
 
     def deliver(self, output: str, epoch: int, data: bytes, rows: int) -> None:
-        """Keep rows that have come out."""
-        blob = self.spill.keep(data)
+        """Keep rows that have come out; in memory, if they cannot be written."""
+        outbox = self.outputs[output]
+        extent = None if outbox.deferred else self._write(output, data)
         with self._changed:
-            self.outputs[output].add(epoch, KeptRows(blob, rows))
+            if extent is None:
+                outbox.defer(DeferredRows(epoch, data, rows))
+            else:
+                outbox.add(epoch, KeptRows(extent, rows))
 
     def close_before(self, output: str, epoch: int | None) -> None:
-        """An output's epochs are complete up to here."""
+        """Nothing more comes out of an output before this epoch, or at all."""
         with self._changed:
             self.outputs[output].close_before(epoch)
             self._changed.notify_all()
 
+    def retry(self) -> None:
+        """Write what could not be written when it came out."""
+        if self._full is None:
+            return
+        for output, outbox in self.outputs.items():
+            while outbox.deferred and (extent := self._write(output, outbox.deferred[0].data)) is not None:
+                with self._changed:
+                    outbox.add_deferred(extent)
+                    self._changed.notify_all()
+        if not any(outbox.deferred for outbox in self.outputs.values()):
+            self._full = None
+
     def complete_before(self, epoch: int) -> None:
         """The whole job is complete up to here."""
-        if epoch != self._complete:
+        if epoch != self._flow.complete:
             with self._changed:
-                self._complete = epoch
+                self._flow.complete_before(epoch)
                 self._changed.notify_all()
 
     @property
     def unread(self) -> list[str]:
         """The outputs that still keep rows."""
         return [name for name, outbox in self.outputs.items() if not outbox.empty]
+
+    @property
+    def unread_bytes(self) -> int:
+        """How many bytes the logs of outputs have."""
+        with self._changed:
+            return sum(log.occupied for log in self._unread.values())
 
     def wait(self, timeout_s: float) -> None:
         """Sleep until something has changed, but no longer than this."""
@@ -226,6 +317,36 @@ class Broker:
         with self._changed:
             self._failed = reason
             self._changed.notify_all()
+
+    def _write(self, output: str, data: bytes) -> Extent | None:
+        """Where rows lie; None if they cannot be written now."""
+        try:
+            return self._log(output).append(data)
+        except LogFull as error:
+            self._full = str(error)
+            return None
+
+    def _log(self, output: str) -> ByteLog:
+        if output not in self._unread:
+            budget = self._budget
+            log = ByteLog(
+                self._directory,
+                segment_bytes(budget.unread_bytes),
+                self._memory,
+                exceeds=lambda *_: None,
+                overfills=lambda size, free: budget.refuses_to_write(size, free=free, staging=False),
+            )
+            with self._changed:
+                self._unread[output] = log
+        return self._unread[output]
+
+    # Waiting
+
+    def _held(self) -> str | None:
+        """What `held` says, under the lock."""
+        if self._full is not None:
+            return self._full
+        return self._budget.holds(unread=self.unread_bytes, free=free_bytes(self._directory), memory=self._memory.free)
 
     def _wait(self, until: Callable[[], bool], heartbeat: Heartbeat) -> None:
         while True:
@@ -245,6 +366,21 @@ class Broker:
             raise RequestRefused(f"this job has no {kind} {name!r}; it has {listed}{hint(name, known)}")
         return known[name]
 
-    def _drop(self, blobs: Iterable[Blob]) -> None:
-        for blob in blobs:
-            self.spill.drop(blob)
+    def _drop_staged(self, extents: Iterable[Extent]) -> None:
+        """Free what was staged, for those that wait for room."""
+        dropped = False
+        for extent in extents:
+            self.staged.drop(extent)
+            dropped = True
+        if dropped:
+            with self._changed:
+                self._changed.notify_all()
+
+
+def _budget(limits: BrokerLimits, directory: Path) -> DiskBudget:
+    try:
+        return DiskBudget.of(limits, free=free_bytes(directory), disk=disk_bytes(directory))
+    except OSError as error:
+        raise ConfigError(
+            f"what is staged and unread cannot lie in {directory}: {error.strerror}; name another with --buffer-dir"
+        ) from error

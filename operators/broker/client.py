@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 CONNECT_S = 10.0
 
+ANSWERS_LOST_MAX = 3
+"""How often an answer may be lost while the job can be reached."""
+
+
+class _Unreachable(JobLost):
+    """Nobody answers at a job's address."""
+
+
 Pieces = Sequence[Sequence[int]]
 """Which rows of an output to read, as `parts` names them."""
 
@@ -34,7 +42,7 @@ class BrokerClient:
     credentials: Credentials
 
     def stage(self, input: str, attempt: str, query: str, batch: int, batches: Iterable[pa.RecordBatch]) -> int | None:
-        """Send all rows of an attempt; how many they are, or None if this batch was taken before."""
+        """Send all rows of an attempt; how many they are, or None if this batch was committed before."""
         with self._connect() as job:
             job.send("stage", input, attempt, query, batch)
             if _receive(job)[0] == "done":
@@ -49,15 +57,25 @@ class BrokerClient:
             return rows
 
     def commit(
-        self, input: str, query: str, batch: int, attempts: Sequence[str], *, last: bool = False
-    ) -> tuple[int, bool]:
-        """Have a batch released that consists of these attempts; its epoch, and whether it is new."""
-        epoch, new = self._ask("commit", input, query, batch, list(attempts), last)
-        return epoch, new
+        self,
+        input: str,
+        query: str,
+        batch: int,
+        attempts: Sequence[str],
+        *,
+        checkpoint: str | None = None,
+        last: bool = False,
+    ) -> bool:
+        """Commit a batch that consists of these attempts; whether the job did not know that it was committed.
 
-    def skip(self, input: str, batch: int) -> None:
-        """Commit a batch that has no rows and no attempts."""
-        self._ask("skip", input, batch)
+        `checkpoint` is where the query keeps its own state: it is what `skip` knows it by.
+        """
+        [new] = self._ask("commit", input, query, batch, list(attempts), checkpoint, last)
+        return bool(new)
+
+    def skip(self, input: str, checkpoint: str | None, batch: int) -> None:
+        """Commit a batch that has no rows and no attempts, and so nothing that names its query."""
+        self._ask("skip", input, checkpoint, batch)
 
     def abort(self, input: str, attempts: Sequence[str]) -> None:
         """Have attempts dropped."""
@@ -102,9 +120,19 @@ class BrokerClient:
         self._ask("finish", list(inputs))
 
     def _ask(self, *request: Any) -> list[Any]:
-        with self._connect() as job:
-            job.send(*request)
-            return _answer(job)
+        """Make a request, again if its answer is lost: to be asked twice makes no difference to the job."""
+        lost: JobLost | None = None
+        for _ in range(ANSWERS_LOST_MAX):
+            try:
+                with self._connect() as job:
+                    job.send(*request)
+                    return _answer(job)
+            except _Unreachable as error:
+                raise lost or error from error
+            except JobLost as error:
+                lost = error
+        assert lost is not None
+        raise lost
 
     @contextmanager
     def _connect(self) -> Iterator[Connection]:
@@ -113,7 +141,7 @@ class BrokerClient:
             connection, leftover = connect_link(self.address, BrokerConnection(), self.credentials, patience)
         except (OSError, HailerError) as error:
             host, port = self.address
-            raise JobLost(f"the job cannot be reached at {host}:{port} ({error}); has it ended?") from error
+            raise _Unreachable(f"the job cannot be reached at {host}:{port} ({error}); has it ended?") from error
         job = Connection(connection, leftover, silence_s=SILENCE_S)
         try:
             yield job

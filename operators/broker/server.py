@@ -144,7 +144,7 @@ class _Session:
             self._staging = None
 
     def _stage(self, input: str, attempt: str, query: str, batch: int) -> tuple[Any, ...]:
-        """Take an attempt: batches until `complete`. One of a batch that was released before is not to be sent."""
+        """Take an attempt: batches until `complete`. One of a batch that was committed before is not to be sent."""
         if not self._broker.open(input, attempt, query, batch):
             return (False,)
         self._staging = input, attempt
@@ -152,11 +152,14 @@ class _Session:
         refusal: RequestRefused | None = None
         while (message := self._client.receive()) is not None:
             match message:
+                case ["batch", bytes(), int()] if refusal is not None:
+                    continue  # it is told once it has sent all: it does not receive before
                 case ["batch", bytes(data), int(rows)]:
                     try:
                         self._broker.stage(input, attempt, data, rows)
                     except RequestRefused as error:
-                        refusal = error  # sent once the client has sent all: it does not receive before
+                        refusal = error
+                        self.end()
                 case ["complete", int(rows)]:
                     if refusal is not None:
                         raise refusal
@@ -167,11 +170,16 @@ class _Session:
                     raise ProtocolError(f"{message[0]!r} while an attempt is staged")
         raise JobLost("the client disconnected while it staged an attempt")
 
-    def _commit(self, input: str, query: str, batch: int, attempts: list[str], last: bool) -> tuple[Any, ...]:
-        return self._broker.commit(input, query, batch, attempts, last=last, heartbeat=self._heartbeat)
+    def _commit(
+        self, input: str, query: str, batch: int, attempts: list[str], checkpoint: str | None, last: bool
+    ) -> tuple[Any, ...]:
+        new = self._broker.commit(
+            input, query, batch, attempts, checkpoint=checkpoint, last=last, heartbeat=self._heartbeat
+        )
+        return (new,)
 
-    def _skip(self, input: str, batch: int) -> tuple[Any, ...]:
-        self._broker.skip(input, batch)
+    def _skip(self, input: str, checkpoint: str | None, batch: int) -> tuple[Any, ...]:
+        self._broker.skip(input, checkpoint, batch)
         return ()
 
     def _abort(self, input: str, attempts: list[str]) -> tuple[Any, ...]:
@@ -198,8 +206,8 @@ class _Session:
 
     def _read(self, output: str, pieces: list[Any]) -> tuple[Any, ...]:
         for epoch, first, end in pieces:
-            for blob in self._broker.read(output, epoch, first, end):
-                self._client.send("batch", self._broker.spill.fetch(blob))
+            for extent in self._broker.read(output, epoch, first, end):
+                self._client.send("batch", self._broker.fetch(output, extent))
         return ()
 
     def _forget(self, output: str, end: int) -> tuple[Any, ...]:

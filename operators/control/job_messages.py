@@ -98,6 +98,8 @@ class JobStatus:
     operators: tuple[OperatorRow, ...]
     bins: tuple[BinTable, ...]
     late: tuple[LateRecords, ...]
+    held: str | None
+    """Why a job that is served takes nothing in, if it does not."""
     moving: ChangeState | None
     """The last change of bins."""
     scale: ChangeState | None

@@ -16,6 +16,7 @@ from framework.errors import ConfigError
 from framework.wire.container import Container
 from framework.wire.credentials import Encryption
 from framework.worker.worker import Worker
+from operators.broker.budget import BrokerLimits
 from operators.control.job_control import JobControl
 from operators.job.files import lines, printer
 from operators.job.flow import Flow, OutputReceiver
@@ -51,6 +52,8 @@ class JobProgram:
     """Whether outputs may have `NaN` and `Infinity`, which JSON does not."""
     encryption: Encryption = Encryption.BETWEEN_MACHINES
     """Which connections to those who feed and read it are encrypted."""
+    limits: BrokerLimits = field(default_factory=BrokerLimits)
+    """What may be kept on disk of what is served."""
 
     def __post_init__(self) -> None:
         """Name the files in a way that holds in every directory."""
@@ -93,7 +96,11 @@ class JobProgram:
     def run(self, control_plane: JobControl | None, worker: Worker) -> None:
         """Run the job on one worker, to its end."""
         with ExitStack() as ends:
-            serving = ServedJob(worker, but=self.outputs, encryption=self.encryption) if self.serve else None
+            serving = (
+                ServedJob(worker, but=self.outputs, limits=self.limits, encryption=self.encryption)
+                if self.serve
+                else None
+            )
             files: list[FileOutput] = []
             flow = self.job.build(worker, lambda name: self._receiver(name, worker, ends, files), serving=serving)
             check_names("input", self.inputs, flow.inputs)

@@ -164,6 +164,7 @@ class JobService:
             operators=operator_rows(before, answers),
             bins=bin_tables(answers.values()),
             late=late_records(answers.values()),
+            held=next((answer.held for answer in answers.values() if answer.held is not None), None),
             moving=self._moving.state() if self._moving is not None else None,
             scale=self._scaling.state() if self._scaling is not None else None,
         )

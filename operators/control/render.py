@@ -42,6 +42,8 @@ def status_page(status: JobStatus, columns: int | None = None, lines: int | None
         parts.append(_operators(status.operators))
     if status.bins:
         parts.append(_bins(status.bins))
+    if status.held is not None:
+        parts.append(f"nothing is taken in: {status.held}")
     if late := [_late(one) for one in status.late if one.late]:
         parts.append("\n".join(late))
     under_way = [change for change in (status.moving, status.scale) if change is not None and not change.finished]

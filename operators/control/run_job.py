@@ -12,6 +12,7 @@ from framework.errors import ConfigError
 from framework.launch.config import add_flags, config_from_flags, encryption_from_flags
 from framework.launch.execute import execute_from_args, show_log
 from framework.launch.spawned import SPAWNED_VARIABLE
+from operators.control.broker_flags import add_broker_flags, limits_from_flags
 from operators.control.cli_parser import Parser
 from operators.control.input_files import check_input_file
 from operators.control.job_control import JobControl
@@ -36,6 +37,7 @@ def run_from_args(job: Job, argv: Sequence[str] | None, control_plane: JobContro
             overwrite=flags.overwrite,
             allow_nan=flags.allow_nan,
             encryption=encryption_from_flags(flags),
+            limits=limits_from_flags(flags),
         )
         if flags.serve and flags.input:
             raise ConfigError("--serve opens all inputs to others; leave --input out, or --serve")
@@ -112,6 +114,7 @@ def _parser(job: Job) -> argparse.ArgumentParser:
         metavar="N",
         help=f"lines of each input and worker in an epoch ({EPOCH_LINES})",
     )
+    add_broker_flags(parser)
     add_flags(parser)
     add_spark_flags(parser)
     return parser

@@ -72,7 +72,8 @@ class WorkerControl:
     def _status(self, _: messages.AskStatus) -> WorkerStatus:
         if self._operator_meter is None:
             self._operator_meter = OperatorMeter.start(self._worker, ended=self._forget_meter)
-        return status(self._worker, self._operator_meter.keep())
+        serving = self._flow.serving if self._flow is not None else None
+        return status(self._worker, self._operator_meter.keep(), serving.held if serving is not None else None)
 
     def _broker(self, _: messages.AskBroker) -> BrokerAddress | None:
         return None if self._flow is None else _served(self._flow).address()

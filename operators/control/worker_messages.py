@@ -88,6 +88,8 @@ class WorkerStatus:
     operators: tuple[OperatorActivity, ...]
     bins: tuple[BinTable, ...]
     late: tuple[LateRecords, ...]
+    held: str | None
+    """Why a job that is served takes nothing in, on the worker that feeds it, if it does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def progress(worker: Worker, goal: GoalState | None) -> WorkerProgress:
     return WorkerProgress(_least(worker), goal)
 
 
-def status(worker: Worker, meter: OperatorMeter) -> WorkerStatus:
+def status(worker: Worker, meter: OperatorMeter, held: str | None = None) -> WorkerStatus:
     """All that `hailer status` shows of a worker."""
     return WorkerStatus(
         frontier=_least(worker),
@@ -78,6 +78,7 @@ def status(worker: Worker, meter: OperatorMeter) -> WorkerStatus:
             for operator in operators_on(worker)
         ),
         late=_late(worker),
+        held=held,
     )
 
 

@@ -1,7 +1,8 @@
 """A job whose inputs are fed and whose outputs are read by other processes while it runs, as Spark does.
 
 The worker that feeds the job, the first, holds the broker. Batches that were committed are fed as columns, dealt to all
-workers, and become rows there; outputs become columns where they are made, and are gathered and kept until read.
+workers, and become rows there; outputs become columns where they are made, and are gathered and kept until read. While
+they cannot be kept, or too much is unread, nothing more is fed; epochs without records pass all the same.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from framework.wire.credentials import Credentials, Encryption
 from framework.worker.worker import Worker
 from operators.broker.address import BrokerAddress
 from operators.broker.broker import Broker
+from operators.broker.budget import BrokerLimits
 from operators.broker.intake import Intake, Release
 from operators.broker.outbox import Outbox
 from operators.broker.server import BrokerServer
@@ -37,6 +39,12 @@ if TYPE_CHECKING:
 LINGER_S = 0.1
 """How often a job that has ended checks whether its outputs have been read."""
 
+RETRY_S = 0.2
+"""How often a job that is held looks whether it still is: others may have made room on its disk."""
+
+EXPIRE_S = 30.0
+"""How often what is staged is checked for its age."""
+
 
 class ServedJob:
     """The served inputs and outputs of one job, on one worker: wires them to the broker, and feeds what it releases."""
@@ -46,9 +54,10 @@ class ServedJob:
         worker: Worker,
         *,
         but: Collection[str] = (),
+        limits: BrokerLimits | None = None,
         encryption: Encryption = Encryption.BETWEEN_MACHINES,
     ) -> None:
-        """`but`: the outputs that are not served."""
+        """`but`: the outputs that are not served; `limits`: what may be kept on disk."""
         self._worker = worker
         self._but = but
         self._inputs: dict[str, pa.Schema | None] = {}
@@ -59,8 +68,12 @@ class ServedJob:
         self._server: BrokerServer | None = None
         self._intakes: dict[str, Intake] = {}
         self._outboxes: dict[str, Outbox] = {}
-        activator = worker.activator(lambda: None)
-        self.broker = Broker(activator.activate_from_thread, self._intakes, self._outboxes)
+        self._held: str | None = None
+        """Why the job was held when that was last looked at."""
+        self._looking = False
+        wake = worker.activator(lambda: None).activate_from_thread
+        own = limits if worker.id == worker.members.workers[0] else None
+        self.broker = Broker(wake, self._intakes, self._outboxes, self._inputs, own)
 
     # While the dataflow is built
 
@@ -98,6 +111,7 @@ class ServedJob:
             self.broker.deliver(name, capability.time, encode_batch(batch), len(batch))
         least = input.frontier.frontier()
         self.broker.close_before(name, min(least) if least else None)  # type: ignore[arg-type]
+        self._look()
 
     # While it runs
 
@@ -116,6 +130,11 @@ class ServedJob:
             outputs={name: _text(schema) for name, schema in self._outputs.items()},
         )
 
+    @property
+    def held(self) -> str | None:
+        """Why nothing would be taken in now, on the worker that holds the broker, if nothing would."""
+        return self.broker.held if self._server is not None else None
+
     def finish(self) -> None:
         """End all inputs: the job ends once it has processed what has come, and that has been read."""
         self.broker.finish(())
@@ -127,13 +146,15 @@ class ServedJob:
         host, _ = self._worker.membership.addresses[self._worker.id]
         self._server = BrokerServer(self.broker, host or "127.0.0.1", self._credentials)
         self._server.start()
+        self._expire()
         open_inputs = dict(flow.inputs)
 
         def idle() -> bool:
             self.broker.complete_before(min(flow.probe.frontier(), default=EPOCH_MAX))  # type: ignore[arg-type]
-            if not self.broker.pending and flow.needs_epochs:
+            ready = self._look()
+            if not ready and flow.needs_epochs:
                 self._pass_epoch(flow, open_inputs)
-            return not self.broker.pending
+            return not ready
 
         while open_inputs:
             release = self.broker.take()
@@ -149,21 +170,40 @@ class ServedJob:
 
         input = flow.inputs[release.input]
         input.advance_to(release.epoch)
-        schema = flow.column_inputs.get(release.input)
-        for blob in release.blobs:
-            batch = decode_batch(self.broker.spill.fetch(blob))
-            input.send_container(batch if schema is None or batch.schema.equals(schema) else batch.cast(schema))
-            self.broker.spill.drop(blob)
+        for extent in release.extents:
+            input.send_container(decode_batch(self.broker.staged.read(extent)))
+            self.broker.drop_fed(extent)
         input.advance_to(release.epoch + 1)
         flow.advance_control_to(release.epoch + 1)
 
     def _pass_epoch(self, flow: Flow, inputs: Mapping[str, Input[Any]]) -> None:
         """Let an epoch pass without records: migrations, joins and leaves need one, and no input brings it."""
         epoch = 1 + max(input.time for input in inputs.values())
-        if self.broker.skip_to(epoch):
-            for input in inputs.values():
-                input.advance_to(epoch)
-            flow.advance_control_to(epoch)
+        self.broker.pass_to(epoch)
+        for input in inputs.values():
+            input.advance_to(epoch)
+        flow.advance_control_to(epoch)
+
+    def _look(self) -> bool:
+        """Whether there is something to feed; if the job is held back, say so, and look again until it is not."""
+        self.broker.retry()
+        ready, held = self.broker.ready()
+        if (held is None) != (self._held is None):
+            self._worker.log(f"nothing is taken in: {held}" if held is not None else "the job takes in again")
+        self._held = held
+        if held is not None and not self._looking:
+            self._looking = True
+            self._worker.after(RETRY_S, self._look_again)
+        return ready
+
+    def _look_again(self) -> None:
+        self._looking = False
+        self._look()
+
+    def _expire(self) -> None:
+        """Drop what is staged and too old, now and every now and then."""
+        self.broker.expire()
+        self._worker.after(EXPIRE_S, self._expire)
 
     def drain(self) -> None:
         """Step until what has come out has been read; the dataflow is complete."""
@@ -174,6 +214,7 @@ class ServedJob:
                 told = unread
             self.broker.wait(LINGER_S)
             self._worker.step()
+            self._look()
 
     def close(self) -> None:
         """Stop serving; requests that wait are refused."""

@@ -61,7 +61,7 @@ class HailerSource(DataSource):
         return BatchWriter(self._target(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        return StreamWriter(self._target(schema))
+        return StreamWriter(self._target(schema), self.options.get("checkpointLocation"))
 
     def _endpoint(self) -> JobEndpoint:
         check_options(self.options)

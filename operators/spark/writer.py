@@ -49,9 +49,11 @@ class WriteTarget:
         keep_what_is_loaded()
         return Staged(query, attempt)
 
-    def commit(self, query: str, batch: int, messages: list[WriterCommitMessage | None]) -> None:
-        """Release the attempts that count."""
-        self.client.commit(self.input, query, batch, _attempts(messages), last=self.final)
+    def commit(
+        self, query: str, batch: int, messages: list[WriterCommitMessage | None], checkpoint: str | None = None
+    ) -> None:
+        """Commit the attempts that count."""
+        self.client.commit(self.input, query, batch, _attempts(messages), checkpoint=checkpoint, last=self.final)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Drop the attempts that are known."""
@@ -61,8 +63,10 @@ class WriteTarget:
 class StreamWriter(DataSourceStreamArrowWriter):
     """Writes the batches of a streaming query."""
 
-    def __init__(self, target: WriteTarget) -> None:
+    def __init__(self, target: WriteTarget, checkpoint: str | None) -> None:
+        """`checkpoint` is where the query keeps its own state, if that is known."""
         self._target = target
+        self._checkpoint = checkpoint
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         context = TaskContext.get()
@@ -74,11 +78,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         queries = {message.query for message in messages if isinstance(message, Staged)}
-        if not queries:  # no task, no rows, and no way to know the query
-            self._target.client.skip(self._target.input, batchId)
+        if not queries:  # no task, no rows, and none that names the query
+            self._target.client.skip(self._target.input, self._checkpoint, batchId)
             return
         [query] = queries
-        self._target.commit(query, batchId, messages)
+        self._target.commit(query, batchId, messages, self._checkpoint)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self._target.abort(messages)

@@ -14,9 +14,15 @@ def test_what_was_committed_has_come_out_once_that_of_the_faster_input_has(monke
     monkeypatch.setattr(module, "HEARTBEAT_S", 0.01)
     counts = Outbox("counts")
     broker = Broker(lambda: None, {"lines": Intake("lines"), "table": Intake("table")}, {"counts": counts})
+
+    def take() -> None:
+        broker.take()
+
     for input, batches in (("lines", 3), ("table", 1)):
         for batch in range(batches):
-            broker.commit(input, "q", batch, [], last=False, heartbeat=lambda: None)
+            broker.commit(input, "q", batch, [], heartbeat=take)
+    while broker.take() is not None:
+        pass
     waited: list[int] = []
 
     def heartbeat() -> None:

@@ -6,16 +6,24 @@ import pytest
 
 from operators.broker import outbox as module
 from operators.broker.outbox import KeptRows, Outbox, OutputPart
-from operators.broker.spill import Blob
+from operators.broker.segments import Extent
 from operators.errors import RequestRefused
+
+_texts: list[bytes] = []
+"""What was written, by the number that is its place."""
 
 
 def kept(text: str, rows: int = 1) -> KeptRows:
-    return KeptRows(Blob(len(text), text.encode()), rows)
+    _texts.append(text.encode())
+    return KeptRows(Extent(0, len(_texts) - 1, len(text)), rows)
+
+
+def text(extent: Extent) -> bytes:
+    return _texts[extent.offset]
 
 
 def filled(*epochs: int) -> Outbox:
-    """An outbox with one blob of one row in each of these epochs, all closed."""
+    """An outbox with one piece of one row in each of these epochs, all closed."""
     outbox = Outbox("counts")
     for epoch in epochs:
         outbox.add(epoch, kept(f"epoch {epoch}"))
@@ -23,9 +31,9 @@ def filled(*epochs: int) -> Outbox:
     return outbox
 
 
-def texts(outbox: Outbox, parts: list[OutputPart]) -> list[list[bytes | None]]:
+def texts(outbox: Outbox, parts: list[OutputPart]) -> list[list[bytes]]:
     return [
-        [blob.data for epoch, first, end in part.pieces for blob in outbox.read(epoch, first, end)] for part in parts
+        [text(one) for epoch, first, end in part.pieces for one in outbox.read(epoch, first, end)] for part in parts
     ]
 
 
@@ -68,7 +76,7 @@ def test_parts_cover_everything_once_in_order_and_are_the_same_again(monkeypatch
 
 def test_what_is_forgotten_is_gone_and_asking_for_it_says_so():
     outbox = filled(0, 1, 2)
-    assert [blob.data for blob in outbox.forget(2)] == [b"epoch 0", b"epoch 1"]
+    assert [text(one) for one in outbox.forget(2)] == [b"epoch 0", b"epoch 1"]
     assert outbox.forget(2) == []
     for ask in (lambda: outbox.parts(1, 3), lambda: outbox.read(1, 0, 1)):
         with pytest.raises(RequestRefused, match="epoch 1 of output 'counts' was read, committed and forgotten"):

@@ -58,6 +58,7 @@ def test_a_status_page():
         operators=(OperatorRow("0.3", "map", (41,), records_per_s=12_345.6, busy=0.25),),
         bins=(BinTable("0.4", "count", (ZERO, ZERO, ZERO, ZERO, ONE), (42,), {BinId(0): 1300, BinId(2): 1}),),
         late=(LateRecords("0.4", "count", 118_000, 118_004), LateRecords("0.6", "visits", 0, 12)),
+        held="2,048 bytes of its outputs are unread, and the limit is 2,000",
         moving=MOVED,
         scale=MOVING,
     )
@@ -75,6 +76,8 @@ map       0.3      41     12,346   25%
 
 operator on bins  bins by worker  bins   keys  moving
 count             0: 4  1: 1         5  1,301       1
+
+nothing is taken in: 2,048 bytes of its outputs are unread, and the limit is 2,000
 
 118,000 of 118,004 records were late for 'count' (0.4)
 
@@ -127,6 +130,7 @@ def test_a_status_page_fits_its_terminal():
         ),
         bins=(BinTable("0.4", "count", tuple(WorkerId(bin_id % 7) for bin_id in range(64)), (), {BinId(0): 1300}),),
         late=(),
+        held=None,
         moving=None,
         scale=None,
     )

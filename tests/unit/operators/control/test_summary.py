@@ -24,7 +24,7 @@ ZERO, ONE = WorkerId(0), WorkerId(1)
 
 def answer(metered_s: float, records: int, busy_s: float) -> WorkerStatus:
     operator = OperatorActivity("0.2", "map", (7,), records, busy_s)
-    return WorkerStatus((7,), (ZERO, ONE), False, False, metered_s, (operator,), (), ())
+    return WorkerStatus((7,), (ZERO, ONE), False, False, metered_s, (operator,), (), (), None)
 
 
 def test_rates_are_what_was_counted_between_two_looks_added_over_workers():
@@ -62,7 +62,7 @@ def test_who_holds_a_later_time_holds_nothing_back():
 def test_keys_of_a_bin_add_up_over_workers():
     def bins(keys: dict[BinId, int]) -> WorkerStatus:
         table = BinTable("0.5", "count", (ZERO, ONE), (), keys)
-        return WorkerStatus((), (ZERO, ONE), False, False, 0.0, (), (table,), ())
+        return WorkerStatus((), (ZERO, ONE), False, False, 0.0, (), (table,), (), None)
 
     [row] = bin_tables([bins({BinId(0): 3}), bins({BinId(1): 4})])
     assert (row.owners, row.keys) == ((0, 1), {0: 3, 1: 4})
@@ -70,7 +70,7 @@ def test_keys_of_a_bin_add_up_over_workers():
 
 def test_late_records_of_an_operator_add_up_over_workers():
     def late(*counts: LateRecords) -> WorkerStatus:
-        return WorkerStatus((), (ZERO, ONE), False, False, 0.0, (), (), counts)
+        return WorkerStatus((), (ZERO, ONE), False, False, 0.0, (), (), counts, None)
 
     assert late_records(
         [

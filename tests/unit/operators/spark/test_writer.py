@@ -14,6 +14,6 @@ def test_of_an_aborted_batch_nothing_stays(served: Served):
     target = WriteTarget(served.client, "lines", LINES.schema, final=False)
     staged = [target.stage("q", 0, iter([LINES])) for _ in range(2)]
     assert len(served.broker.inputs["lines"].attempts) == 2
-    StreamWriter(target).abort([*staged, None], batchId=0)  # None: a task that has failed
+    StreamWriter(target, None).abort([*staged, None], batchId=0)  # None: a task that has failed
     assert served.broker.inputs["lines"].attempts == {}
-    assert served.broker.spill.memory_bytes == 0
+    assert served.broker.staged.occupied == 0
