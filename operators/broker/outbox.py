@@ -3,8 +3,8 @@
 An epoch is *closed* when nothing can be added to it any more; only then is it read, so that every read of it gives the
 same. Offsets are epochs: a reader at offset 5 has read all before 5.
 
-Rows for which the disk has no room are *deferred*: they wait in memory, in their order, and their epochs are not closed.
-While any are, the job is held, so that they are those of no more epochs than were in the job.
+Rows for which the disk has no room are *deferred*: they wait in memory, in their order, and their epochs are not
+closed. While any are, the job is held, so that they are those of no more epochs than were in the job.
 """
 
 from __future__ import annotations

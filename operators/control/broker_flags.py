@@ -6,9 +6,9 @@ import argparse
 import re
 
 from framework.errors import ConfigError
-from operators.broker.budget import ATTEMPT_S, BrokerLimits
+from operators.broker.budget import ATTEMPT_S, MEMORY_BYTES, BrokerLimits
 
-FLAGS = ("buffer_dir", "staged_bytes", "unread_bytes", "attempt_timeout")
+FLAGS = ("buffer_dir", "buffer_memory", "staged_bytes", "unread_bytes", "attempt_timeout")
 _SIZE = re.compile(r"(?P<number>\d+) ?(?P<unit>[KMGT]?)(i?B)?", re.IGNORECASE)
 
 
@@ -20,6 +20,7 @@ def add_broker_flags(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where the first worker keeps what is staged and unread (the system's temporary directory)",
     )
+    group.add_argument("--buffer-memory", metavar="SIZE", help=f"how much of both is in memory ({MEMORY_BYTES >> 20}M)")
     group.add_argument(
         "--staged-bytes",
         metavar="SIZE",
@@ -45,16 +46,15 @@ def limits_from_flags(flags: argparse.Namespace) -> BrokerLimits:
         raise ConfigError(f"--{given[0].replace('_', '-')} goes with --serve")
     return BrokerLimits(
         directory=flags.buffer_dir,
-        staged_bytes=_size("--staged-bytes", flags.staged_bytes),
-        unread_bytes=_size("--unread-bytes", flags.unread_bytes),
+        staged_bytes=None if flags.staged_bytes is None else _size("--staged-bytes", flags.staged_bytes),
+        unread_bytes=None if flags.unread_bytes is None else _size("--unread-bytes", flags.unread_bytes),
+        memory_bytes=MEMORY_BYTES if flags.buffer_memory is None else _size("--buffer-memory", flags.buffer_memory),
         attempt_s=ATTEMPT_S if flags.attempt_timeout is None else flags.attempt_timeout,
     )
 
 
-def _size(flag: str, text: str | None) -> int | None:
-    if text is None:
-        return None
+def _size(flag: str, text: str) -> int:
     found = _SIZE.fullmatch(text)
-    if found is None or not int(found["number"]):
+    if found is None:
         raise ConfigError(f"{flag} {text!r}: write a size such as 500M or 20G")
     return int(found["number"]) << 10 * " KMGT".index(found["unit"].upper() or " ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,8 +15,9 @@ import pytest
 
 from operators.broker.endpoint import JobEndpoint, find_endpoint
 from operators.errors import JobLost, RequestRefused
-from tests.process.jobs import HAILER, ask, hailer, wait_until
+from tests.process.jobs import HAILER, ask, hailer, wait_for_status, wait_until
 from tests.processes import end, start
+from tests.small_disk import fill, small_disk
 
 COUNTS = """
 from operators import Job
@@ -124,6 +126,56 @@ def test_bins_and_workers_move_while_nothing_comes_in(folder: Path):
         feed(endpoint, 1, ["1 2 3"])
         _, end_ = endpoint.client.latest("totals", settle=True)
         assert sorted(read(endpoint, "totals", 0, end_)) == [(str(n), n * times) for n in (1, 2, 3) for times in (1, 2)]
+
+
+def test_a_job_that_nobody_reads_takes_nothing_in_until_somebody_does(folder: Path):
+    """It says so, bins and workers move meanwhile, and what was held back is counted once."""
+    with serving(folder, "-n2", "--unread-bytes", "1K", "--buffer-memory", "0") as (process, endpoint):
+        batches = 0
+
+        def feed_all() -> None:
+            nonlocal batches
+            for batch in range(6):
+                feed(endpoint, batch, ["1 2 3"] * 10)
+                batches += 1
+
+        feeding = threading.Thread(target=feed_all)
+        feeding.start()
+        held = wait_for_status(folder, lambda status: status["held"] is not None and batches)["held"]
+        assert held.endswith("bytes of its outputs are unread, and the limit is 1,024")
+        assert f"nothing is taken in: {held}" in ask(folder, "status")
+        assert "1 process joined" in ask(folder, "scale", "3")
+        assert feeding.is_alive()
+        rows, start_ = list[tuple[object, ...]](), 0
+        while len(rows) < 6 * 30:
+            _, end_ = endpoint.client.latest("totals", start_, within_s=1.0)
+            rows += read(endpoint, "totals", start_, end_)
+            endpoint.client.forget("totals", end_)
+            start_ = end_
+        feeding.join()
+        assert sorted(rows) == sorted((str(n), n * times) for n in (1, 2, 3) for times in range(1, 61))
+        assert ask(folder, "finish").startswith("counts takes nothing more")
+        ended = end(process)
+    assert ended.code == 0
+    assert ended.err.count("nothing is taken in: ") == ended.err.count("the job takes in again") >= 1
+
+
+def test_a_job_whose_disk_is_full_goes_on_when_there_is_room(folder: Path):
+    with (
+        small_disk(folder / "disk", 1 << 20) as disk,
+        serving(folder, "--buffer-dir", str(disk), "--buffer-memory", "0") as (process, endpoint),
+    ):
+        feed(endpoint, 0, ["1 2 3"] * 10)
+        filler = fill(disk)
+        feeding = threading.Thread(target=feed, args=(endpoint, 1, ["1 2 3"] * 10))
+        feeding.start()
+        wait_for_status(folder, lambda status: "disk of the job's first worker is full" in (status["held"] or ""))
+        assert (feeding.is_alive(), process.poll()) == (True, None)
+        filler.unlink()
+        feeding.join()
+        _, end_ = endpoint.client.latest("totals", settle=True)
+        totals = sorted((str(n), n * times) for n in (1, 2, 3) for times in range(1, 21))
+        assert sorted(read(endpoint, "totals", 0, end_)) == totals
 
 
 def test_what_a_function_rejects_goes_to_the_dead_letters(folder: Path):

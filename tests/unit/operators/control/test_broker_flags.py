@@ -28,6 +28,7 @@ def test_sizes_have_units():
     )
     assert given == BrokerLimits("/data", 500 << 20, 2 << 30, attempt_s=60.0)
     assert limits("--serve", "--staged-bytes=1000", "--unread-bytes=3t") == BrokerLimits(None, 1000, 3 << 40)
+    assert limits("--serve", "--buffer-memory=0") == BrokerLimits(memory_bytes=0)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_sizes_have_units():
     [
         (["--unread-bytes=2G"], "--unread-bytes goes with --serve"),
         (["--serve", "--staged-bytes=much"], "--staged-bytes 'much': write a size such as 500M or 20G"),
-        (["--serve", "--unread-bytes=0G"], "--unread-bytes '0G': write a size such as 500M or 20G"),
+        (["--serve", "--unread-bytes=0G"], "unread_bytes is 0; it has to be more than 0"),
         (["--serve", "--attempt-timeout=0"], "attempt_s is 0.0; it has to be more than 0"),
     ],
 )
