@@ -21,6 +21,7 @@ from framework.launch.supervisor import supervise
 from framework.wire.credentials import Encryption
 from operators.admin.errors import JobUnreachable
 from operators.admin.json_codec import to_json
+from operators.broker.budget import BrokerLimits
 from operators.broker.endpoint import find_endpoint
 from operators.control.job_control import JobControl
 from operators.control.job_messages import Outcome
@@ -55,12 +56,22 @@ class JobOnSpark:
     """
 
     def __init__(
-        self, spark: SparkSession, job: Job | Program, *, workers: int = 2, threads: int = 1, tls: bool = True
+        self,
+        spark: SparkSession,
+        job: Job | Program,
+        *,
+        workers: int = 2,
+        threads: int = 1,
+        limits: BrokerLimits | None = None,
+        tls: bool = True,
     ) -> None:
-        """`workers`: how many processes it begins with; `threads`: how many workers each of them has; `tls`: whether
-        connections between machines are encrypted."""
-        encryption = Encryption.BETWEEN_MACHINES if tls else Encryption.NEVER
-        program: Program = JobProgram(job, serve=True, encryption=encryption) if isinstance(job, Job) else job
+        """`workers`: how many processes it begins with; `threads`: how many workers each of them has; `limits`: what
+        of a job's inputs and outputs may be kept on the disk of its first worker; `tls`: whether connections between
+        machines are encrypted."""
+        kept, encryption = limits or BrokerLimits(), Encryption.BETWEEN_MACHINES if tls else Encryption.NEVER
+        program: Program = (
+            JobProgram(job, serve=True, limits=kept, encryption=encryption) if isinstance(job, Job) else job
+        )
         self._spark = spark
         self._serves = isinstance(job, Job)
         self._queries: list[StreamingQuery] = []
@@ -146,21 +157,28 @@ class JobOnSpark:
         """What the job makes of a DataFrame, for `df.transform(job)`; of a job with several outputs, say which one.
 
         Its other outputs are read with `read`: `df.transform(job, output="totals")` beside `job.read("rejected")`.
-        `trigger` is that of `feed`.
+        `trigger` is what `feed` takes besides.
         """
         result = self.read(output, stream=df.isStreaming)  # first, so that a wrong name is found before data move
         self.feed(df, input, **trigger)
         return result
 
     def feed(
-        self, df: DataFrame, input: str | None = None, *, checkpoint: str | None = None, **trigger: Any
+        self,
+        df: DataFrame,
+        input: str | None = None,
+        *,
+        checkpoint: str | None = None,
+        batch: str | None = None,
+        **trigger: Any,
     ) -> StreamingQuery | None:
         """Write a DataFrame to an input, the only one unless named: the query that does so, if it is a stream.
 
         `trigger` is that of `DataStreamWriter.trigger`. `checkpoint` is where the query keeps its own state, if it has
-        any and executors do not share this machine's disk.
+        any and executors do not share this machine's disk. `batch` is the name of a DataFrame that is no stream: under
+        one name it counts once, however often it is fed, for whoever does not know whether it was.
         """
-        options = self._options(input=input)
+        options = self._options(input=input, batch=batch)
         self._slots.hold(len(self.processes))
         if not df.isStreaming:
             with settings(df.sparkSession, SMALL_BATCHES):
@@ -185,13 +203,13 @@ class JobOnSpark:
         reader = self._spark.readStream if stream else self._spark.read
         return reader.format("hailer").options(**self._options(output=output)).load()
 
-    def _options(self, **ends: str | None) -> dict[str, str]:
+    def _options(self, **given: str | None) -> dict[str, str]:
         if not self._serves:
             raise ConfigError("this program is not open to DataFrames; give JobOnSpark the job itself")
         if self._thread.ident is None:
             self.start()
         register(self._spark)
-        named = {end: name for end, name in ends.items() if name is not None}
+        named = {option: name for option, name in given.items() if name is not None}
         return {"directory": str(self._directory), "job": self._service().job, **named}
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from framework.errors import ConfigError
 from framework.suggest import hint
 
-OPTIONS = ("job", "directory", "input", "output", "final", "maxRowsPerTrigger", "maxBytesPerTrigger")
+OPTIONS = ("job", "directory", "input", "output", "final", "batch", "maxRowsPerTrigger", "maxBytesPerTrigger")
 SPARKS_OWN = frozenset({"checkpointlocation", "path", "outputmode", "querytimeout"})
 """Options that Spark adds itself, or that concern it alone."""
 

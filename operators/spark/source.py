@@ -33,6 +33,7 @@ class HailerSource(DataSource):
 
     Options: `job` and `directory` (which job, and where it was started; the only one of the current directory unless
     given), `input` or `output` (its only one unless given), `final` (the input ends with what is written),
+    `batch` (names a DataFrame, which counts once however often it is written under that name),
     `maxRowsPerTrigger`, `maxBytesPerTrigger` (what a streaming query reads at a time).
     """
 
@@ -58,9 +59,11 @@ class HailerSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if overwrite:
             raise ConfigError("a job's input cannot be overwritten; write with .mode('append')")
-        return BatchWriter(self._target(schema))
+        return BatchWriter(self._target(schema), self.options.get("batch"))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        if "batch" in self.options:
+            raise ConfigError("option 'batch' names a DataFrame; the batches of a stream are known by its checkpoint")
         return StreamWriter(self._target(schema), self.options.get("checkpointLocation"))
 
     def _endpoint(self) -> JobEndpoint:

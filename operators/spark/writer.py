@@ -1,7 +1,8 @@
 """From Spark into a job: tasks stage what they have, and the driver's commit releases it.
 
 What a task writes is bound to its query and batch, which Spark tells every task; the commit names the attempts that
-count. A batch that Spark sends again after a restart is recognised by the query's id, which its checkpoint keeps.
+count. A batch that Spark sends again after a restart is recognised by the query's id, which its checkpoint keeps. A
+DataFrame that is written again is recognised by the name that its writer gave it, if it did.
 """
 
 from __future__ import annotations
@@ -91,9 +92,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
 class BatchWriter(DataSourceArrowWriter):
     """Writes a DataFrame, as the one batch of a query of its own."""
 
-    def __init__(self, target: WriteTarget) -> None:
+    def __init__(self, target: WriteTarget, name: str | None) -> None:
+        """`name`: by which it is known that the same DataFrame was written before."""
         self._target = target
-        self._query = uuid.uuid4().hex
+        self._query = uuid.uuid4().hex if name is None else f"batch {name}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         return self._target.stage(self._query, 0, iterator)

@@ -141,6 +141,28 @@ def test_a_query_that_is_stopped_and_started_again_loses_nothing(
     check_counts(spark, folder, counting.read(stream=False).collect())
 
 
+def test_a_query_that_begins_with_batches_without_tasks_is_known_by_its_checkpoint(
+    spark: SparkSession, folder: Path, counting: JobOnSpark
+):
+    """Spark makes no task for the first batch, as it sees that no row is left of it."""
+    checkpoint = str(folder / "feeding")
+    done(counting.feed(lines(spark, folder, 1).where("false"), checkpoint=checkpoint, availableNow=True))
+    done(counting.feed(lines(spark, folder, 2), checkpoint=checkpoint, availableNow=True))
+    (folder / "lines" / "0.txt").write_text("")
+    check_counts(spark, folder, counting.read(stream=False).collect())
+
+
+def test_a_dataframe_that_is_written_again_under_its_name_counts_once(
+    spark: SparkSession, folder: Path, counting: JobOnSpark
+):
+    """As by a driver that died before it knew of its commit."""
+    lines(spark, folder, 2)
+    text = spark.read.text(str(folder / "lines"))
+    for _ in range(2):
+        text.transform(counting, batch="monday")
+    check_counts(spark, folder, counting.read(stream=False).collect())
+
+
 def test_tasks_that_fail_are_tried_again_and_count_once(spark: SparkSession, folder: Path, counting: JobOnSpark):
     """Each task fails at first after it has sent some of its rows."""
 
