@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+from copy import deepcopy
 
 import pyarrow as pa
 import pytest
@@ -41,7 +41,7 @@ def test_a_dataframe_that_is_written_again_under_its_name_counts_once(served: Se
     """The driver has died after its commit, or has not heard of it; whoever runs it again makes a new writer."""
     for _ in range(2):
         writer = BatchWriter(target, "monday")
-        task: BatchWriter = pickle.loads(pickle.dumps(writer))
+        task = deepcopy(writer)  # as it comes to an executor
         writer.commit([task.write(iter([LINES]))])
     assert rows(served) == [2]
     assert (served.broker.inputs["lines"].attempts, served.broker.staged.occupied > 0) == ({}, True)
