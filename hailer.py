@@ -116,12 +116,30 @@ from operators import (  # noqa: E402, for `OwnPackages` finds them
 
 if TYPE_CHECKING:
     from operators.columns import ColumnInput, Columns, aggregates, split_words
-    from operators.spark import HailerSource, JobOnSpark, JobProgram, Outcome, SparkOptions, open_session, register
+    from operators.spark import (
+        BrokerLimits,
+        HailerSource,
+        JobOnSpark,
+        JobProgram,
+        Outcome,
+        SparkOptions,
+        open_session,
+        register,
+    )
 
 LATE = {
     **dict.fromkeys(["ColumnInput", "Columns", "aggregates", "split_words"], "operators.columns"),
     **dict.fromkeys(
-        ["HailerSource", "JobOnSpark", "JobProgram", "Outcome", "SparkOptions", "open_session", "register"],
+        [
+            "BrokerLimits",
+            "HailerSource",
+            "JobOnSpark",
+            "JobProgram",
+            "Outcome",
+            "SparkOptions",
+            "open_session",
+            "register",
+        ],
         "operators.spark",
     ),
 }
@@ -143,6 +161,7 @@ __all__ = [
     "Aggregation",
     "Bin",
     "BinOptions",
+    "BrokerLimits",
     "Clock",
     "ColumnInput",
     "Columns",
