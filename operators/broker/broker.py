@@ -7,19 +7,17 @@ is short, so that the client knows that the job runs, and ends when the job does
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
-from framework.errors import ConfigError
 from framework.suggest import hint
-from operators.broker.budget import BrokerLimits, DiskBudget, segment_bytes
-from operators.broker.byte_log import ByteLog, LogFull, MemoryTier, disk_bytes, free_bytes
+from operators.broker.broker_logs import BrokerLogs
+from operators.broker.budget import BrokerLimits
+from operators.broker.byte_log import LogFull
 from operators.broker.flow_control import FlowControl
 from operators.broker.intake import Intake, Release
 from operators.broker.outbox import DeferredRows, KeptRows, Outbox, OutputPart
@@ -58,18 +56,8 @@ class Broker:
         self.outputs = outputs
         self._schemas = schemas if schemas is not None else {}
         self._limits = limits or BrokerLimits()
-        self._directory = Path(self._limits.directory or tempfile.gettempdir())
-        self._budget = budget = _budget(self._limits, self._directory)
-        self._memory = MemoryTier(self._limits.memory_bytes)
-        self.staged = ByteLog(
-            self._directory,
-            segment_bytes(budget.staged_bytes),
-            self._memory,
-            exceeds=lambda size, occupied: budget.refuses_to_stage(size, staged=occupied),
-            overfills=lambda size, free: budget.refuses_to_write(size, free=free, staging=True),
-        )
-        self._unread: dict[str, ByteLog] = {}
-        """By output: a log each, since the readers of one may be ahead of those of another."""
+        self._logs = BrokerLogs(self._limits)
+        self.staged = self._logs.staged
         self._flow = FlowControl(inputs, outputs)
         self._full: str | None = None
         """Why outputs wait to be written, if they do."""
@@ -212,14 +200,14 @@ class Broker:
 
     def fetch(self, output: str, extent: Extent) -> bytes:
         """A piece of an epoch."""
-        return self._unread[output].read(extent)
+        return self._logs.unread(output).read(extent)
 
     def forget(self, output: str, end: int) -> None:
         """Drop what lies before an offset."""
         with self._changed:
             dropped = self._named(output, self.outputs, "output").forget(end)
             for extent in dropped:
-                self._unread[output].drop(extent)
+                self._logs.unread(output).drop(extent)
             self._changed.notify_all()
         self.wake()
 
@@ -304,8 +292,7 @@ class Broker:
     @property
     def unread_bytes(self) -> int:
         """How many bytes the logs of outputs have."""
-        with self._changed:
-            return sum(log.occupied for log in self._unread.values())
+        return self._logs.unread_bytes
 
     def wait(self, timeout_s: float) -> None:
         """Sleep until something has changed, but no longer than this."""
@@ -321,24 +308,10 @@ class Broker:
     def _write(self, output: str, data: bytes) -> Extent | None:
         """Where rows lie; None if they cannot be written now."""
         try:
-            return self._log(output).append(data)
+            return self._logs.unread(output).append(data)
         except LogFull as error:
             self._full = str(error)
             return None
-
-    def _log(self, output: str) -> ByteLog:
-        if output not in self._unread:
-            budget = self._budget
-            log = ByteLog(
-                self._directory,
-                segment_bytes(budget.unread_bytes),
-                self._memory,
-                exceeds=lambda *_: None,
-                overfills=lambda size, free: budget.refuses_to_write(size, free=free, staging=False),
-            )
-            with self._changed:
-                self._unread[output] = log
-        return self._unread[output]
 
     # Waiting
 
@@ -346,7 +319,7 @@ class Broker:
         """What `held` says, under the lock."""
         if self._full is not None:
             return self._full
-        return self._budget.holds(unread=self.unread_bytes, free=free_bytes(self._directory), memory=self._memory.free)
+        return self._logs.holds()
 
     def _wait(self, until: Callable[[], bool], heartbeat: Heartbeat) -> None:
         while True:
@@ -375,12 +348,3 @@ class Broker:
         if dropped:
             with self._changed:
                 self._changed.notify_all()
-
-
-def _budget(limits: BrokerLimits, directory: Path) -> DiskBudget:
-    try:
-        return DiskBudget.of(limits, free=free_bytes(directory), disk=disk_bytes(directory))
-    except OSError as error:
-        raise ConfigError(
-            f"what is staged and unread cannot lie in {directory}: {error.strerror}; name another with --buffer-dir"
-        ) from error

@@ -43,6 +43,13 @@ def test_a_commit_releases_the_attempts_it_names_at_the_batchs_own_number():
     assert (intake.attempts, len(intake.waiting)) == ({}, 0)
 
 
+def test_an_attempt_that_a_commit_names_twice_counts_once():
+    intake = Intake("lines")
+    extents = staged(intake, "a", "q", 0)
+    intake.commit("q", 0, ["a", "a"])
+    assert intake.release() == Release("lines", 0, extents, 1, False)
+
+
 def test_attempts_of_the_batch_that_the_commit_does_not_name_are_dropped():
     """A speculative task was slower, or one failed after it had staged all."""
     intake = Intake("lines")
@@ -97,6 +104,7 @@ def test_batches_without_any_task_leave_gaps():
     assert intake.commit("q", 1, [], checkpoint="there").new
     assert intake.release().epoch == 1
     assert released(intake, "q", 4) == 4
+    assert [released(intake, "r", 0), released(intake, "r", 2)] == [5, 7], "another query's epochs have gaps as well"
 
 
 def test_a_query_that_began_with_another_run_of_the_job_is_refused():
@@ -192,7 +200,10 @@ def test_nothing_of_a_batch_expires_while_one_of_its_attempts_is_staged_or_was_l
     first = staged(intake, "first", "q", 0, now_s=0.0)
     intake.open("slow", "q", 0, 1.0)
     assert intake.expire(100.0) == []
-    intake.drop(["slow"], 200.0)
+    intake.complete("slow", 0, 150.0)
+    assert intake.expire(150.0) == []
+    intake.open("slow again", "q", 0, 151.0)
+    intake.drop(["slow again"], 200.0)
     assert intake.expire(200.0) == [], "its connection broke, and the task is tried again"
     assert intake.expire(201.0) == first
 
