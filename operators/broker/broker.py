@@ -50,7 +50,7 @@ class Broker:
         schemas: Mapping[str, pa.Schema | None] | None = None,
         limits: BrokerLimits | None = None,
     ) -> None:
-        """`wake` wakes the worker, to look at `pending`; inputs that have a schema take nothing else."""
+        """`wake` wakes the worker, to ask whether something is `ready`; an input with a schema takes nothing else."""
         self.wake = wake
         self.inputs = inputs
         self.outputs = outputs

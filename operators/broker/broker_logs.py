@@ -45,13 +45,19 @@ class BrokerLogs:
     @property
     def unread_bytes(self) -> int:
         """How many bytes the logs of outputs have."""
-        with self._lock:
-            return sum(log.occupied for log in self._unread.values())
+        return sum(self._occupied().values())
 
     def holds(self) -> str | None:
         """Why nothing that was committed is to be taken in now, if it is not."""
-        free = free_bytes(self._directory)
-        return self._budget.holds(unread=self.unread_bytes, free=free, memory=self._memory.free)
+        try:
+            free = None if self._memory.has_room else free_bytes(self._directory)
+        except OSError as error:
+            return f"its temporary directory {self._directory} cannot be used: {error.strerror}"
+        return self._budget.holds(self._occupied(), free=free)
+
+    def _occupied(self) -> dict[str, int]:
+        with self._lock:
+            return {output: log.occupied for output, log in self._unread.items()}
 
 
 def _budget(limits: BrokerLimits, directory: Path) -> DiskBudget:

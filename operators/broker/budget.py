@@ -7,6 +7,7 @@ leaves more of the disk free than outputs do: when it is nearly full, what is in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from framework.errors import ConfigError
@@ -95,11 +96,16 @@ class DiskBudget:
             return None
         return f"the disk of the job's first worker is full ({free:,} bytes are free)"
 
-    def holds(self, *, unread: int, free: int, memory: int) -> str | None:
-        """Why nothing that was committed is taken in now, if it is not; `memory` is what there is room for there."""
-        if unread >= self.unread_bytes:
-            return f"{unread:,} bytes of its outputs are unread, and the limit is {self.unread_bytes:,}"
-        return None if memory else self.refuses_to_write(1, free=free, staging=False)
+    def holds(self, unread: Mapping[str, int], *, free: int | None) -> str | None:
+        """Why nothing that was committed is taken in now, if it is not: from what is unread of each output, and what is
+        free on the disk, None if there is room in memory."""
+        if (total := sum(unread.values())) >= self.unread_bytes:
+            most = max(unread, key=lambda output: unread[output])
+            return (
+                f"{total:,} bytes of its outputs are unread, {unread[most]:,} of them of {most!r}, and the limit is "
+                f"{self.unread_bytes:,}"
+            )
+        return None if free is None else self.refuses_to_write(1, free=free, staging=False)
 
 
 def segment_bytes(budget_bytes: int) -> int:

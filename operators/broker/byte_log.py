@@ -27,21 +27,26 @@ class MemoryTier:
     """How much of several logs is in memory. Thread-safe."""
 
     def __init__(self, bytes_max: int) -> None:
-        self.free = bytes_max
+        self._bytes_max = self._free = bytes_max
         self._lock = threading.Lock()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more than a sixteenth is left: of the usual size, as much as the largest message has."""
+        return self._free > self._bytes_max // 16
 
     def take(self, size: int) -> bool:
         """Whether there is room, which is taken then."""
         with self._lock:
-            if size > self.free:
+            if size > self._free:
                 return False
-            self.free -= size
+            self._free -= size
             return True
 
     def give_back(self, size: int) -> None:
         """Free what was taken."""
         with self._lock:
-            self.free += size
+            self._free += size
 
 
 class ByteLog:

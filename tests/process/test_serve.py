@@ -142,7 +142,7 @@ def test_a_job_that_nobody_reads_takes_nothing_in_until_somebody_does(folder: Pa
         feeding = threading.Thread(target=feed_all)
         feeding.start()
         held = wait_for_status(folder, lambda status: status["held"] is not None and batches)["held"]
-        assert held.endswith("bytes of its outputs are unread, and the limit is 1,024")
+        assert held.endswith(" of them of 'totals', and the limit is 1,024")
         assert f"nothing is taken in: {held}" in ask(folder, "status")
         assert "1 process joined" in ask(folder, "scale", "3")
         assert feeding.is_alive()

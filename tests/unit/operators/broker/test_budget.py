@@ -30,7 +30,10 @@ def test_staging_ends_before_the_disk_has_no_room_for_outputs():
 
 def test_a_job_is_held_when_too_much_is_unread_or_the_disk_is_full():
     budget = DiskBudget(staged_bytes=100, unread_bytes=100, reserve_bytes=10)
-    assert budget.holds(unread=99, free=11, memory=0) is None
-    assert budget.holds(unread=100, free=11, memory=9) == "100 bytes of its outputs are unread, and the limit is 100"
-    assert budget.holds(unread=0, free=10, memory=9) is None, "there is room in memory"
-    assert budget.holds(unread=0, free=10, memory=0) == "the disk of the job's first worker is full (10 bytes are free)"
+    assert budget.holds({}, free=11) is None
+    assert budget.holds({"counts": 90, "rejected": 9}, free=11) is None
+    assert budget.holds({"counts": 10, "rejected": 90}, free=None) == (
+        "100 bytes of its outputs are unread, 90 of them of 'rejected', and the limit is 100"
+    )
+    assert budget.holds({}, free=None) is None
+    assert budget.holds({}, free=10) == "the disk of the job's first worker is full (10 bytes are free)"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from framework.wire.columns import encode_batch
 from operators.broker import broker as broker_module
 from operators.broker.budget import BrokerLimits
 from operators.errors import RequestRefused
@@ -51,11 +53,33 @@ def test_outputs_for_which_the_disk_has_no_room_wait_and_nothing_is_taken_in_mea
             assert job.client.latest("echo") == (0, 0), "what is not written is not shown"
             assert job.broker.unread == ["echo"]
             filler.unlink()
+            job.broker.deliver("echo", 1, encode_batch(batch_of("early")), 1)
+            assert job.client.latest("echo") == (0, 0), "it stands behind what waits"
             job.broker.retry()
+            assert job.client.latest("echo") == (0, 1)
             assert job.broker.ready() == (True, None)
             job.work()
-            assert job.read(0, 2) == [*rows_of(0), *rows_of(1)]
+            assert job.read(0, 2) == [*rows_of(0), "early", *rows_of(1)]
             job.client.forget("echo", 2)
+
+
+def test_a_disk_that_has_room_but_takes_nothing_holds_the_job_too(disk: Path):
+    with serving(BrokerLimits(str(disk), SIZE, SIZE, memory_bytes=0)) as job:
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        for epoch in range(2):
+            job.broker.deliver("echo", epoch, encode_batch(batch_of(f"epoch {epoch}")), 1)
+        job.broker.close_before("echo", 1)
+        job.broker.inputs["lines"].commit("q", 0, [])
+        assert job.broker.take() is None
+        held = f"the job's first worker cannot write to its temporary directory {disk}: Read-only file system"
+        assert (job.broker.ready(), job.broker.held) == ((False, held), held)
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+        job.broker.deliver("echo", 1, encode_batch(batch_of("more")), 1)
+        job.broker.close_before("echo", 2)
+        assert job.client.latest("echo") == (0, 0)
+        job.broker.retry()
+        assert job.read(0, 2) == ["epoch 0", "epoch 1", "more"], "in the order in which they came out"
+        assert job.broker.take() is not None
 
 
 def test_what_is_staged_on_a_full_disk_is_refused_and_taken_when_there_is_room(
@@ -95,3 +119,18 @@ def test_staging_leaves_room_for_outputs(disk: Path, monkeypatch: pytest.MonkeyP
             job.client.forget("echo", end)
         assert read == [row for batch in range(staged) for row in rows_of(batch)]
         assert job.kept_bytes == 0
+
+
+def test_a_directory_that_is_removed_is_like_a_full_disk(tmp_path: Path):
+    directory = tmp_path / "buffers"
+    directory.mkdir()
+    with serving(BrokerLimits(str(directory), SIZE, SIZE, memory_bytes=0)) as job:
+        stage(job, 0)
+        job.client.commit("lines", "q", 0, ["a0"])
+        directory.rmdir()
+        assert job.broker.held == f"its temporary directory {directory} cannot be used: No such file or directory"
+        job.broker.deliver("echo", 0, b"rows", 1)
+        assert job.broker.unread == ["echo"]
+        directory.mkdir()
+        job.broker.retry()
+        assert job.broker.held is None

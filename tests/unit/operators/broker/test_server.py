@@ -315,7 +315,9 @@ def test_a_commit_is_held_back_while_too_much_is_unread(monkeypatch: pytest.Monk
         assert (job.broker.take(), answers) == (None, [])
         ready, held = job.broker.ready()
         assert (ready, job.broker.held) == (False, held)
-        assert re.fullmatch(r"[\d,]+ bytes of its outputs are unread, and the limit is 2,000", held or "")
+        assert re.fullmatch(
+            r"([\d,]+) bytes of its outputs are unread, \1 of them of 'echo', and the limit is 2,000", held or ""
+        )
         assert job.client.latest("echo") == (0, 2)
         job.client.forget("echo", 2)
         committing.join(WAIT_S)
