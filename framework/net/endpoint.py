@@ -16,7 +16,7 @@ from framework.net.forked import close_when_forked
 from framework.net.link_watch import LinkWatch
 from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
-from framework.net.tls import LinkSocket
+from framework.net.tls import LinkSocket, socket_of
 from framework.net.waker import ReadyKeys, Waker
 from framework.wire.body import Body
 from framework.wire.container import Reservation
@@ -129,7 +129,7 @@ class Endpoint:
 
     def adopt(self, peer: WorkerId, connection: LinkSocket, leftover: bytes = b"") -> None:
         """Make an authenticated connection the link to `peer`. Takes effect in the worker's own thread."""
-        close_when_forked(connection)
+        close_when_forked(socket_of(connection))
         self._adopted.append((peer, connection, leftover))
         self._waker.wake()
         if self._closed:

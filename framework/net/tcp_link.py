@@ -60,9 +60,7 @@ class TcpLink:
         "_writing",
     )
 
-    def __init__(
-        self, connection: LinkSocket, selector: selectors.BaseSelector, name: str, watch: LinkWatch
-    ) -> None:
+    def __init__(self, connection: LinkSocket, selector: selectors.BaseSelector, name: str, watch: LinkWatch) -> None:
         prepare(connection)
         self._socket = connection
         self._tls = connection if isinstance(connection, TlsConnection) else None

@@ -37,6 +37,7 @@ ROOT = Path(__file__).parents[2]
 ZERO, ONE = WorkerId(0), WorkerId(1)
 LIMIT_S = 60
 EXCHANGED = 100_000
+PREAMBLE = b"HAILER\x00\x05"
 
 
 @dataclass
@@ -158,24 +159,25 @@ def heard_until_the_end(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("said", "line", "answer"),
     [
-        (b"\x16\x03\x01" + os.urandom(1000), "does not speak this protocol"),
-        ((FRAME_BYTES_MAX + 1).to_bytes(4, "big") + b"x" * 1000, "does not speak this protocol"),
-        (b"HAILER\x00\x05" + b"n" * 32 + b"\xff" * 2_000, "spoke out of turn"),
+        (b"\x16\x03\x01" + os.urandom(1000), "it encrypts this connection, and this end does not", PREAMBLE),
+        (b"GET / HTTP/1.1\r\n" + os.urandom(1000), "does not speak this protocol", b""),
+        ((FRAME_BYTES_MAX + 1).to_bytes(4, "big") + b"x" * 1000, "does not speak this protocol", b""),
+        (PREAMBLE + b"n" * 32 + b"\xff" * 2_000, "spoke out of turn", b""),
     ],
 )
-def test_garbage_is_cut_off_and_the_link_goes_on(cluster: Cluster, said: bytes, line: str) -> None:
+def test_garbage_is_cut_off_and_the_link_goes_on(cluster: Cluster, said: bytes, line: str, answer: bytes) -> None:
     with cluster.stranger() as stranger:
         stranger.sendall(said)
-        assert heard_until_the_end(stranger) == b""
+        assert heard_until_the_end(stranger) == answer
     assert cluster.logged(line)
     assert cluster.echoes()
 
 
 def test_a_slow_handshake_is_cut_off_at_its_deadline(cluster: Cluster) -> None:
     with cluster.stranger() as silent, cluster.stranger() as halfway:
-        halfway.sendall(b"HAILER\x00\x05" + b"n" * 32)
+        halfway.sendall(PREAMBLE + b"n" * 32)
         begin = time.monotonic()
         assert cluster.echoes()
         assert heard_until_the_end(silent) == b""
@@ -200,7 +202,7 @@ def test_a_wrong_secret_gets_nowhere(cluster: Cluster) -> None:
     with pytest.raises(SecretMismatch):
         handshake(cluster, Credentials(b"w" * 32))
     with cluster.stranger() as stranger:
-        stranger.sendall(b"HAILER\x00\x05" + b"n" * 32)
+        stranger.sendall(PREAMBLE + b"n" * 32)
         stranger.recv(4096)
         stranger.sendall(b"p" * 32 + b"\0" * 4)
         assert heard_until_the_end(stranger) == b""
@@ -219,9 +221,9 @@ def test_a_replayed_handshake_gets_nowhere(cluster: Cluster) -> None:
 
 def test_a_reflected_proof_gets_nowhere(cluster: Cluster) -> None:
     with cluster.stranger() as victim, cluster.stranger() as oracle:
-        victim.sendall(b"HAILER\x00\x05" + b"n" * 32)
+        victim.sendall(PREAMBLE + b"n" * 32)
         challenge = victim.recv(4096)
-        oracle.sendall(b"HAILER\x00\x05" + challenge[8:40])
+        oracle.sendall(PREAMBLE + challenge[8:40])
         victim.sendall(oracle.recv(4096)[40:] + b"\0" * 4)
         assert heard_until_the_end(victim) == b""
     assert cluster.logged("does not know the cluster's secret")

@@ -93,7 +93,7 @@ def test_a_worker_that_does_not_answer_or_step_is_shown_with_where_it_is():
     busy = replace(answers, worker=ONE, frontier=None, silent="worker 1 is busy")
     stuck = replace(busy, worker=WorkerId(2), silent="worker 2 is busy", unstepped_s=75.0)
     unread = replace(stuck, worker=WorkerId(3), stack=("<string>:1, in <lambda>",))
-    status = JobStatus("slow", 4241, 75, (41,), (answers, busy, stuck, unread), (), (), (), None, None)
+    status = JobStatus("slow", 4241, 75, (41,), (answers, busy, stuck, unread), (), (), (), None, None, None)
     assert (
         status_page(status)
         == """\
