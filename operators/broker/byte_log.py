@@ -93,12 +93,13 @@ class ByteLog:
                 try:
                     file = self._file(extent.segment)
                 except OSError:
-                    self._drop(extent)
+                    self._take_back(extent)
                     raise
             try:
                 file.write(data, extent.offset)
             except OSError:
-                self.drop(extent)
+                with self._lock:
+                    self._take_back(extent)
                 raise
         except OSError as error:
             raise LogFull(
@@ -127,6 +128,10 @@ class ByteLog:
             self._young_bytes -= extent.size
             self._memory.give_back(extent.size)
         elif self._segments.drop(extent):
+            self._files.pop(extent.segment, None)
+
+    def _take_back(self, extent: Extent) -> None:
+        if self._segments.take_back(extent):
             self._files.pop(extent.segment, None)
 
     def _remember(self, data: bytes) -> Extent:

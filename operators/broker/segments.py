@@ -48,6 +48,14 @@ class Segments:
         self.occupied += size
         return extent
 
+    def take_back(self, extent: Extent) -> bool:
+        """A byte string was not written after all: its place goes to the next, if none has come behind it."""
+        segment = self._kept[extent.segment]
+        if extent.offset + extent.size == segment.written:
+            segment.written -= extent.size
+            self.occupied -= extent.size
+        return self.drop(extent)
+
     def drop(self, extent: Extent) -> bool:
         """A byte string is not needed any more; whether its segment is free with it."""
         segment = self._kept[extent.segment]

@@ -11,6 +11,7 @@ import pytest
 from framework.wire.columns import encode_batch
 from operators.broker import broker as broker_module
 from operators.broker.budget import BrokerLimits
+from operators.broker.byte_log import ByteLog, LogFull, MemoryTier
 from operators.errors import RequestRefused
 from tests.small_disk import fill, small_disk
 from tests.unit.operators.broker.test_server import Job, batch_of, serving
@@ -134,3 +135,20 @@ def test_a_directory_that_is_removed_is_like_a_full_disk(tmp_path: Path):
         directory.mkdir()
         job.broker.retry()
         assert job.broker.held is None
+
+
+def test_a_write_that_fails_half_way_leaves_nothing_behind(disk: Path):
+    """The disk has less room than it says, or another program was faster."""
+    log = ByteLog(disk, SIZE, MemoryTier(0), exceeds=lambda size, occupied: None, overfills=lambda size, free: None)
+    kept = log.append(b"kept")
+    filler = fill(disk)
+    for _ in range(2):
+        with pytest.raises(LogFull, match=r"cannot write to its temporary directory .*: No space left on device"):
+            log.append(b"x" * 100_000)
+        assert log.occupied == 4
+    filler.unlink()
+    again = log.append(b"again")
+    assert [log.read(extent) for extent in (kept, again)] == [b"kept", b"again"]
+    for extent in (kept, again):
+        log.drop(extent)
+    assert log.occupied == 0
