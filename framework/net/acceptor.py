@@ -12,7 +12,7 @@ import selectors
 import socket
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
@@ -42,6 +42,10 @@ class _Stranger(Generic[P]):
     address: str
     handshake: ServerHandshake[P]
     deadline_s: float
+
+    @property
+    def host(self) -> str:
+        return self.address.rpartition(":")[0]
 
 
 class Acceptor(Generic[P]):
@@ -127,8 +131,7 @@ class Acceptor(Generic[P]):
 
     def _take_in(self, connection: socket.socket, address: str, now_s: float) -> None:
         if len(self._strangers) == STRANGERS_MAX:
-            oldest = next(iter(self._strangers.values()))
-            self._cut(oldest, f"{STRANGERS_MAX} others wait too, and it was the first")
+            self._cut(self._first_of_the_most(), f"{STRANGERS_MAX} others wait too, most of them from where it is")
         connection.setblocking(False)
         try:
             stranger = secured(connection, self._credentials, server_side=True)
@@ -142,6 +145,12 @@ class Acceptor(Generic[P]):
             return
         handshake = ServerHandshake(self._credentials, secrets.token_bytes(NONCE_BYTES), self._serves, self._admit)
         self._strangers[connection] = _Stranger(stranger, address, handshake, now_s + self._timeout_s)
+
+    def _first_of_the_most(self) -> _Stranger[P]:
+        """The oldest from the host that has the most: who floods the port keeps none but itself out."""
+        counts = Counter(stranger.host for stranger in self._strangers.values())
+        most = max(counts.values())
+        return next(stranger for stranger in self._strangers.values() if counts[stranger.host] == most)
 
     def _converse(self, stranger: _Stranger[P]) -> None:
         outcome: Accepted[P] | Rejected | None = None

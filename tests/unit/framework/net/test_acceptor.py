@@ -136,6 +136,19 @@ def test_of_too_many_strangers_the_oldest_goes(door: Door) -> None:
         stranger.close()
 
 
+def test_who_floods_the_port_keeps_nobody_else_out(door: Door) -> None:
+    """Linux has all of 127.0.0.0/8 on its loopback interface."""
+    with door.connect() as early:
+        flood = [socket.create_connection(door.address, LIMIT_S, ("127.0.0.2", 0)) for _ in range(STRANGERS_MAX + 3)]
+        assert all(ended(stranger) for stranger in flood[:4])
+        early.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            early.recv(1)
+    assert door.admits()
+    for stranger in flood:
+        stranger.close()
+
+
 def test_a_flood_does_not_fill_the_log(door: Door, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "hailer.net"):
         begin = time.monotonic()
