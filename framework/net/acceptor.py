@@ -19,8 +19,8 @@ from itertools import islice
 from typing import Generic
 
 from framework.errors import HailerError
+from framework.net.link_socket import LinkSocket, secured, socket_of
 from framework.net.rate_limited_log import RateLimitedLog
-from framework.net.tls import LinkSocket, secured, socket_of
 from framework.net.waker import Waker
 from framework.wire.credentials import Credentials
 from framework.wire.handshake import NONCE_BYTES, Accepted, P, Rejected, ServerHandshake

@@ -14,13 +14,17 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from framework.errors import JobStopped
 from framework.membership.members import Address
-from framework.net.tls import LinkSocket, TlsConnection, secured
+from framework.net.link_socket import LinkSocket, secured
 from framework.wire.credentials import Credentials
 from framework.wire.handshake import NONCE_BYTES, ClientHandshake
 from framework.wire.purpose import Purpose
+
+if TYPE_CHECKING:
+    from framework.net.tls import TlsConnection
 
 STOP_POLL_S = 0.1
 READ_BYTES = 65_536
@@ -59,7 +63,7 @@ def connect_link(
             _connect(connection, target, selector, patience)
             link = secured(connection, credentials, server_side=False)
             selector.register(link, selectors.EVENT_READ)
-            if isinstance(link, TlsConnection):
+            if not isinstance(link, socket.socket):
                 _come_to_terms(link, selector, patience)
             return link, _shake_hands(link, purpose, credentials, selector, patience)
     except BaseException:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 
 from framework.membership.members import Address, WorkerId
 from framework.net.forked import close_when_forked
+from framework.net.link_socket import LinkSocket, socket_of
 from framework.net.link_watch import LinkWatch
 from framework.net.tcp_link import TcpLink
 from framework.net.thread_link import LANE_RECORDS_MAX, Lane, ThreadLink
-from framework.net.tls import LinkSocket, socket_of
 from framework.net.waker import ReadyKeys, Waker
 from framework.wire.body import Body
 from framework.wire.container import Reservation

@@ -27,9 +27,9 @@ from framework.membership.members import Address, WorkerId
 from framework.net.acceptor import HANDSHAKE_TIMEOUT_S, Acceptor
 from framework.net.connect import STOP_POLL_S, Patience, connect_link
 from framework.net.endpoint import Endpoint, link_threads
+from framework.net.link_socket import LinkSocket
 from framework.net.link_watch import LinkWatch
 from framework.net.secret import SECRET_VARIABLE
-from framework.net.tls import LinkSocket
 from framework.wire.admission import Admission
 from framework.wire.credentials import Credentials
 from framework.wire.purpose import JoinerLink, WorkerLink

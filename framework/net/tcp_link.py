@@ -18,10 +18,10 @@ from itertools import islice
 
 from framework.errors import ProtocolError
 from framework.net.keep_alive import keep_alive
+from framework.net.link_socket import LinkSocket, encrypted, is_local, socket_of
 from framework.net.link_watch import LinkWatch
 from framework.net.shm.channel import SHARED_BYTES_MIN, ShmChannel
 from framework.net.shm.segment import UNREAD_BYTES_MAX
-from framework.net.tls import LinkSocket, TlsConnection, is_local, socket_of
 from framework.wire import shm_messages
 from framework.wire.body import Body
 from framework.wire.codec import Buffer
@@ -63,11 +63,11 @@ class TcpLink:
     def __init__(self, connection: LinkSocket, selector: selectors.BaseSelector, name: str, watch: LinkWatch) -> None:
         prepare(connection)
         self._socket = connection
-        self._tls = connection if isinstance(connection, TlsConnection) else None
+        self._tls = encrypted(connection)
         self._selector = selector
         self._name = name
         self._reader = FrameReader(allocate=allocate)
-        self._shm = ShmChannel(offers=not isinstance(connection, TlsConnection) and is_local(connection))
+        self._shm = ShmChannel(offers=self._tls is None and is_local(socket_of(connection)))
         self._outbound: deque[Buffer] = deque()
         self._outbound_bytes = 0
         self._open = True

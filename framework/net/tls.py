@@ -1,4 +1,4 @@
-"""Connections to other machines, encrypted with TLS; those that stay on this machine are plain sockets.
+"""A connection that is encrypted with TLS: which are, `framework.net.link_socket` decides.
 
 `TlsConnection` has what links use of a socket, and behaves as a socket does, blocking or not. OpenSSL works on memory
 here: ciphertext is moved from and to the socket in large pieces, which takes far fewer system calls than a record each,
@@ -8,17 +8,14 @@ and what it has decrypted and what the kernel has not taken yet is known exactly
 from __future__ import annotations
 
 import errno
-import ipaddress
 import socket
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 from framework.errors import ProtocolError, SecretMismatch
-from framework.net.certificate import tls_context
 from framework.wire.codec import Buffer
-from framework.wire.credentials import Credentials, Encryption
 from framework.wire.handshake import ENCRYPT_ALIKE, MAGIC, TLS_ALERT, TLS_HANDSHAKE
 
 RECORD_BYTES = 16 * 1024
@@ -232,39 +229,6 @@ class TlsConnection:
             self._unsent = memoryview(bytes(self._unsent) + self._outgoing.read())
         while self._unsent:
             self._unsent = self._unsent[self.socket.send(self._unsent) :]
-
-
-LinkSocket: TypeAlias = socket.socket | TlsConnection
-"""What a link is read from and written to."""
-
-
-def secured(connection: socket.socket, credentials: Credentials, *, server_side: bool) -> LinkSocket:
-    """The connection itself if it stays on this machine, else an encrypted one over it."""
-    match credentials.encryption:
-        case Encryption.NEVER:
-            return connection
-        case Encryption.BETWEEN_MACHINES if is_local(connection):
-            return connection
-    return TlsConnection(connection, tls_context(credentials.tls_key, server_side=server_side), server_side=server_side)
-
-
-def socket_of(connection: LinkSocket) -> socket.socket:
-    """The socket below, for its options."""
-    return connection.socket if isinstance(connection, TlsConnection) else connection
-
-
-def is_local(connection: socket.socket) -> bool:
-    """Whether both ends are on one machine: they have one address, or are both at the loopback interface.
-
-    Each end sees what the other sees, unless something in between translates addresses.
-    """
-    try:
-        ours, theirs = connection.getsockname()[0], connection.getpeername()[0]
-        return bool(
-            ours == theirs or (ipaddress.ip_address(ours).is_loopback and ipaddress.ip_address(theirs).is_loopback)
-        )
-    except (OSError, IndexError, ValueError):
-        return False
 
 
 def _refusal(error: ssl.SSLError) -> Exception:

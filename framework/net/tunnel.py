@@ -12,8 +12,12 @@ import socket
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from framework.net.tls import LinkSocket, TlsConnection
+from framework.net.link_socket import LinkSocket
+
+if TYPE_CHECKING:
+    from framework.net.tls import TlsConnection
 
 CHUNK_BYTES = 64 * 1024
 CHUNKS_MAX = 16

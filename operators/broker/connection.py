@@ -12,7 +12,7 @@ from typing import Any
 
 from framework.errors import ProtocolError
 from framework.net.keep_alive import keep_alive
-from framework.net.tls import LinkSocket, socket_of
+from framework.net.link_socket import LinkSocket, socket_of
 from framework.wire.codec import decode_value, encode_value
 from framework.wire.framing import FRAME_BYTES_MAX, PREFIX_BYTES, frame
 from operators.errors import JobLost

@@ -15,7 +15,7 @@ from typing import Any
 
 from framework.errors import ProtocolError
 from framework.net.acceptor import Acceptor
-from framework.net.tls import LinkSocket
+from framework.net.link_socket import LinkSocket
 from framework.wire.credentials import Credentials
 from framework.wire.purpose import BrokerConnection
 from operators.broker.broker import Broker

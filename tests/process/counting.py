@@ -21,7 +21,7 @@ from framework.membership.effects import Effect, Phase
 from framework.membership.joiner import Joiner
 from framework.membership.members import Address, WorkerId
 from framework.membership.messages import Enlist
-from framework.net import tls
+from framework.net import link_socket
 from framework.net.endpoint import Endpoint
 from framework.wire import handshake
 from framework.wire.messages import Message
@@ -132,7 +132,7 @@ if __name__ == "__main__":
     early.add_argument("--encrypted", action="store_true")
     known, _ = early.parse_known_args()
     if known.encrypted:
-        tls.is_local = lambda connection: False
+        link_socket.is_local = lambda connection: False
     if known.die:
         die_at(known.die)
     if known.other_version:

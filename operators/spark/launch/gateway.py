@@ -18,7 +18,7 @@ from enum import IntEnum
 from framework.launch.output_lines import whole_lines
 from framework.net.acceptor import Acceptor
 from framework.net.keep_alive import keep_alive
-from framework.net.tls import LinkSocket, TlsConnection, socket_of
+from framework.net.link_socket import LinkSocket, socket_of
 from framework.net.tunnel import Tunnel
 from framework.wire.credentials import Credentials
 from framework.wire.purpose import ExecutorStream
@@ -100,11 +100,11 @@ class Gateway:
 def plain_stream(connection: LinkSocket) -> tuple[socket.socket, Tunnel | None]:
     """A plain, blocking socket that notices a lost machine, and the tunnel to start if the connection is encrypted."""
     keep_alive(socket_of(connection))
-    if isinstance(connection, TlsConnection):
-        tunnel = Tunnel(connection)
-        return tunnel.end, tunnel
-    connection.setblocking(True)
-    return connection, None
+    if isinstance(connection, socket.socket):
+        connection.setblocking(True)
+        return connection, None
+    tunnel = Tunnel(connection)
+    return tunnel.end, tunnel
 
 
 class OutputPump:

@@ -30,7 +30,7 @@ from framework.launch.rpc import RpcLink
 from framework.launch.spawned import Spawned
 from framework.membership.members import Address
 from framework.net.connect import Patience, connect_link
-from framework.net.tls import LinkSocket, socket_of
+from framework.net.link_socket import LinkSocket, socket_of
 from framework.net.tunnel import Tunnel
 from framework.wire.credentials import Credentials
 from framework.wire.extensions import Extension, restore

@@ -17,7 +17,7 @@ import pytest
 from framework.membership.members import WorkerId
 from framework.net.acceptor import STRANGERS_MAX, Acceptor
 from framework.net.connect import Patience, connect_link
-from framework.net.tls import LinkSocket
+from framework.net.link_socket import LinkSocket
 from framework.wire.credentials import Credentials
 from framework.wire.purpose import WorkerLink
 

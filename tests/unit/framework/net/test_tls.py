@@ -19,11 +19,12 @@ import pytest
 
 from framework.errors import ConfigError, ProtocolError, SecretMismatch
 from framework.membership.members import WorkerId
-from framework.net import certificate, tls
+from framework.net import certificate
 from framework.net.acceptor import Acceptor
 from framework.net.connect import Patience, connect_link
 from framework.net.endpoint import Endpoint
-from framework.net.tls import HANDSHAKE_BYTES_MAX, LinkSocket, TlsConnection, is_local, secured
+from framework.net.link_socket import LinkSocket, is_local, secured
+from framework.net.tls import HANDSHAKE_BYTES_MAX, TlsConnection
 from framework.wire.credentials import Credentials, Encryption
 from framework.wire.handshake import ENCRYPT_ALIKE
 from framework.wire.messages import Data, Goodbye, Lost, Message
@@ -398,7 +399,7 @@ def test_without_the_package_the_client_is_told_and_the_acceptor_lives(
         raise ConfigError("needs the package cryptography")
 
     with monkeypatch.context() as patch:
-        patch.setattr(tls, "tls_context", lacking)
+        patch.setattr(certificate, "tls_context", lacking)
         with pytest.raises(ConfigError):
             door.connect(OURS)
         assert door.says("needs the package cryptography")

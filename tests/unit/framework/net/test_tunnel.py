@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from framework.launch.rpc import RpcLink
-from framework.net.tls import secured
+from framework.net.link_socket import secured
 from framework.net.tunnel import Tunnel
 from framework.wire.credentials import Credentials, Encryption
 
