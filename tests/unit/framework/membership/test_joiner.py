@@ -56,6 +56,13 @@ def test_links_are_there_before_the_server_hears_of_them():
     assert joiner.members == Members(5, (SERVER, OTHER, ME))
 
 
+def test_it_learns_which_numbers_were_used():
+    joiner = Joiner(ME, SERVER, HOME)
+    joiner.begin()
+    joiner.receive(SERVER, Roster(4, tuple(ADDRESSES.items()), (SERVER,), (SERVER, OTHER, WorkerId(5))))
+    assert (joiner.founders, joiner.spent) == ((SERVER,), (SERVER, OTHER, 5))
+
+
 def test_it_wants_what_is_neither_in_the_state_nor_comes_directly():
     joiner = linked()
     assert joiner.receive(SERVER, STATE) == []
@@ -73,6 +80,16 @@ def test_it_wants_nothing_if_nothing_is_between():
     for sender, message in (OTHER, First(((0, 4),))), (SERVER, STATE):
         assert joiner.receive(sender, message) == []
     assert joiner.receive(SERVER, TOLD) == [EnterPhase(Phase.FILLING), EnterPhase(Phase.BUILDING)]
+
+
+def test_it_wants_all_of_a_dataflow_that_its_server_has_yet_to_build():
+    joiner = linked()
+    for sender, message in (SERVER, STATE), (SERVER, TOLD):
+        joiner.receive(sender, message)
+    assert joiner.receive(OTHER, First(((0, 4), (1, 9), (2, 3)))) == [
+        EnterPhase(Phase.FILLING),
+        Send(SERVER, Want(((2, OTHER, 0, 3),))),
+    ]
 
 
 def test_a_batch_that_would_be_seen_twice_is_a_broken_peer():

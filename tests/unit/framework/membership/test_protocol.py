@@ -319,6 +319,15 @@ def test_who_became_the_last_while_it_waited_gives_its_turn_back():
     assert core.turns.current is None
 
 
+def test_who_leaves_turns_its_guests_away():
+    core = member(TWO)
+    core.receive(JOINER, Join(HOME))
+    core.leave()
+    refused = [Send(JOINER, Refuse("worker 2 is about to leave; join through another")), Part(JOINER)]
+    assert (core.receive(ZERO, Grant(TWO)) or [])[:3] == [*refused, Send(ZERO, Done(JOINER))]
+    assert core.receive(JOINER, Join(HOME)) == refused
+
+
 def test_a_turn_that_was_withdrawn_is_not_taken():
     core = member(TWO)
     core.leave()

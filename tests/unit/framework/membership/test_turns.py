@@ -49,6 +49,7 @@ def test_who_leaves_passes_on_what_it_was_asked():
     turns = Turns(coordinating=True)
     ask_all(turns, Ask(ZERO, ZERO), Ask(ONE, SEVEN), Ask(TWO, TWO))
     assert turns.hand_over(ONE) == [Send(ONE, Ask(ONE, SEVEN)), Send(ONE, Ask(TWO, TWO))]
+    assert turns.hand_over(ONE) == [], "they are passed on once, although it hands over after every step"
     assert turns.done(Ask(ZERO, ZERO)) == []
 
 
