@@ -59,7 +59,7 @@ def test_another_kind_travels_by_its_own_functions(monkeypatch: pytest.MonkeyPat
     assert isinstance(decoded, Numbers)
     assert decoded.octets == b"\x01\x02"
     assert [len(half) for half in split_container(Numbers(b"abc"))] == [1, 2]
-    waiting = [(0, b"ab"), (0, b"a"), (0, b"ax"), (0, b"b"), (1, b"b"), (1, b"bbbb"), (1, b"b")]
+    waiting = [(0, b"ab"), (0, b"a"), (0, b"ax"), (0, b"b"), (0, b"c"), (1, b"b"), (1, b"bbbb"), (1, b"b")]
     queue = deque[tuple[int, Container]]((time, Numbers(octets)) for time, octets in waiting)
     taken = []
     while queue:
@@ -67,7 +67,7 @@ def test_another_kind_travels_by_its_own_functions(monkeypatch: pytest.MonkeyPat
         joined = take_joined(queue, time, first)
         assert isinstance(joined, Numbers)
         taken.append((time, joined.octets))
-    assert taken == [(0, b"abaax"), (0, b"b"), (1, b"b"), (1, b"bbbb"), (1, b"b")]
+    assert taken == [(0, b"abaax"), (0, b"b"), (0, b"c"), (1, b"b"), (1, b"bbbb"), (1, b"b")]
 
 
 def test_an_unknown_kind_is_refused() -> None:
