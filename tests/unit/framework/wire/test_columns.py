@@ -162,6 +162,21 @@ def test_compressed_batches_and_dictionaries_are_refused_before_they_are_decompr
         assert pa.default_memory_pool().max_memory() == peak
 
 
+def test_a_compressed_dictionary_is_refused_before_a_batch_that_is_not():
+    coded = pa.record_batch({"word": pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array(["a" * 2**20]))})
+
+    def messages(codec: str | None) -> list[bytes]:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, coded.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+            writer.write_batch(coded)
+        return [message.serialize().to_pybytes() for message in pa.ipc.MessageReader.open_stream(sink.getvalue())]
+
+    schema, _, batch = messages(None)
+    _, dictionary, _ = messages("zstd")
+    with pytest.raises(ProtocolError, match="compressed"):
+        decode_batch(schema + dictionary + batch)
+
+
 def test_a_column_whose_name_is_no_text_is_refused():
     octets = encode_batch(pa.record_batch({"a name": [1]}))
     with pytest.raises(ProtocolError, match="not an Arrow batch"):
