@@ -61,6 +61,16 @@ def test_a_lock_that_is_taken_says_by_whom_and_is_free_when_they_are_gone(tmp_pa
     assert (is_held(path), is_abandoned(path)) == (False, True)
 
 
+def test_nothing_stays_of_what_an_earlier_holder_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "claim"
+    path.write_text(f"process 1 on another-machine\n{'x' * 1000}")
+    lock = take(path)
+    assert lock is not None
+    os.close(lock)
+    monkeypatch.setattr(socket, "gethostname", lambda: "another-container")
+    assert is_abandoned(path), "it ran under this kernel"
+
+
 @pytest.mark.parametrize(
     ("host", "boot", "gone"),
     [
