@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from framework.net.shm.segment import POPULATED_BYTES, InboundSegment, OutboundSegment
-from framework.wire.shm_messages import Offer
+from framework.net.shm.segment import POPULATED_BYTES, UNREPORTED_BLOCKS_MAX, InboundSegment, OutboundSegment
+from framework.wire.shm_messages import Offer, Returned
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no anonymous files")
 
@@ -66,3 +66,21 @@ def test_a_system_without_memory_is_told_before_anything_is_written(
         assert segment.reserve(size) is None
         assert segment.write([b"x" * 1000], 1000) is not None
         segment.close()
+
+
+def test_blocks_are_reported_that_are_released_long_after_they_were_read() -> None:
+    outbound = OutboundSegment.open()
+    assert outbound is not None
+    inbound = InboundSegment.open(outbound.offer)
+    assert inbound is not None
+    bodies = [outbound.write([b"x" * 1000], 1000) for _ in range(UNREPORTED_BLOCKS_MAX)]
+    views = [inbound.view(body) for body in bodies if body is not None]
+    assert inbound.report() == Returned(1000 * len(views), ())
+    assert not inbound.report_due
+    views.clear()
+    assert inbound.report_due
+    returned = inbound.report()
+    assert returned is not None
+    outbound.take_back(returned)
+    assert outbound.write([b"y" * 1000], 1000) == bodies[0]
+    outbound.close()
