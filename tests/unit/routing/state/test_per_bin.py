@@ -57,6 +57,14 @@ def test_a_bin_that_comes_and_goes_leaves_nothing_behind():
     assert timers.first() is None
 
 
+def test_a_dictionary_that_was_emptied_arrives_empty():
+    here, there = (PerBinState(lambda: {"new": True}, PendingTimers()) for _ in range(2))
+    here.bin_at(BIN, 5).state.clear()
+    for chunk in here.extract(BIN, 100):
+        there.install(BIN, chunk)
+    assert there.bin_at(BIN, 5).state == {}
+
+
 def test_an_entry_of_a_dictionary_has_a_size_and_that_of_any_other_state_none():
     state = PerBinState(dict, PendingTimers())
     assert state.entry_bytes() == 0
