@@ -219,6 +219,16 @@ def test_tables_and_stores_share_a_budget(tmp_path: Path):
         one.close()
 
 
+def test_a_table_that_is_closed_gives_its_share_back(tmp_path: Path):
+    maker = RocksStore.maker(tmp_path, 128 * MIB)
+    first, budget = maker.behind_table()
+    alone = budget.table_bytes
+    first.close()
+    second, _ = maker.behind_table()
+    assert budget.table_bytes == alone
+    second.close()
+
+
 def test_tables_have_some_memory_however_many_there_are(tmp_path: Path):
     maker = RocksStore.maker(tmp_path, MEMORY_BYTES_MIN)
     made = [maker.behind_table() for _ in range(6)]
