@@ -536,10 +536,11 @@ def test_what_is_asked_for_while_the_step_of_a_cancelled_goal_is_under_way_leave
     operators.run(moving, until=lambda: bool(operators.moves))
     before = [GroupView(ALL, [ZERO] * 4, frozenset({ZERO, ONE}), decided=0, complete=0)]
     moving.cancel(operators.now_s)
-    moving.start(Assign(ALL, {BinId(3): ONE}), "move", Pace(), operators.now_s, before, [ZERO, ONE])
+    number = moving.start(Assign(ALL, {BinId(3): ONE}), "move", Pace(), operators.now_s, before, [ZERO, ONE])
     operators.run(moving)
     assert operators.tables[ALL] == [ONE, ZERO, ZERO, ONE]
     assert len(operators.moves) == 2
+    assert (moving.state(number).bins_moved, moving.state(number).bins) == (1, 1), "the other was the cancelled goal's"
 
 
 def test_a_cancelled_resize_leaves_those_that_come_without_bins_and_those_that_were_to_leave():

@@ -108,5 +108,5 @@ def test_nothing_to_move_takes_no_step():
 
 
 def test_the_heaviest_sender_of_a_step():
-    step = Step((transfer(0, 0, 1, 10), transfer(1, 2, 3, 15), transfer(2, 0, 1, 10)))
+    step = Step((transfer(0, 0, 1, 10), transfer(1, 2, 3, 15), transfer(2, 0, 3, 10)))
     assert (heaviest_sender(step), heaviest_sender(Step(()))) == (20, 0)
