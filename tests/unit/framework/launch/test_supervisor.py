@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,12 @@ from framework.errors import ConfigError
 from framework.launch import child
 from framework.launch import supervisor as module
 from framework.launch.config import Config
+from framework.launch.control_protocol import Processes
 from framework.launch.launcher import Order
 from framework.launch.signals import Stop
 from framework.launch.supervisor import Supervisor
-from framework.membership.members import Address
+from framework.membership.members import Address, WorkerId
+from framework.worker.worker import Worker
 
 
 @dataclass
@@ -65,6 +69,7 @@ class ScriptedLauncher:
     def start(self, order: Order) -> Iterator[Scripted]:
         self.orders.append(order)
         for number in order.numbers:
+            order.outputs(number)
             self.processes.append(self.kind(("host", 5000 + number)))
             yield self.processes[-1]
 
@@ -125,3 +130,32 @@ def test_a_killed_process_that_does_not_end_is_waited_for_no_longer(monkeypatch:
     supervisor.close()
     for descriptor in held:
         os.close(descriptor)
+
+
+class Prefixes:
+    """A `ControlPlane` that notes which processes may be alone."""
+
+    def __init__(self) -> None:
+        self.alone: dict[WorkerId, bool] = {}
+
+    def answer(self, worker: Worker, request: str, arguments: Mapping[str, Any]) -> Any:
+        return None
+
+    def done(self) -> Any:
+        return None
+
+    def outputs(self, workers: Sequence[WorkerId], *, alone: bool) -> tuple[int | None, int | None]:
+        self.alone |= dict.fromkeys(workers, alone)
+        return None, None
+
+    def controlling(self, processes: Processes, stop: Stop) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def test_a_process_that_joins_is_not_alone():
+    prefixes = Prefixes()
+    supervisor = Supervisor(Config(), ScriptedLauncher(), Stop(), prefixes)
+    supervisor.start_initial()
+    supervisor.spawn()
+    assert prefixes.alone == {0: True, 1: False}
+    supervisor.close()
