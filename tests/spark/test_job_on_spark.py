@@ -21,7 +21,7 @@ from operators.control.job_program import JobProgram
 from operators.job.job_file import load_job
 from operators.spark import JobOnSpark
 from operators.spark.launch.session import SparkOptions, open_session
-from operators.spark.settings import PARALLELISM, RENAMING, SMALL_BATCHES
+from operators.spark.settings import PARALLELISM, RENAMING, SMALL_BATCHES, Slots
 from tests.process.jobs import wait_until, written
 from tests.process.test_scale import is_alive
 from tests.spark.counting import check_counts, counting, pids
@@ -144,6 +144,17 @@ def test_a_session_has_its_own_settings_back_when_a_job_that_was_fed_has_stopped
         assert sorted(running.read(stream=False).collect()) == [("milk",), ("tea",)]
     assert [spark.conf.get(key, None) for key in (PARALLELISM, manager, batch_bytes)] == [None, None, "5000"]
     spark.conf.unset(batch_bytes)
+
+
+def test_what_a_user_says_of_slots_while_some_are_held_stays(spark: SparkSession):
+    slots = Slots(spark)
+    slots.hold(2)
+    assert spark.conf.get(PARALLELISM) == "2"
+    spark.conf.set(PARALLELISM, "7")
+    slots.hold(3)
+    slots.free()
+    assert spark.conf.get(PARALLELISM) == "7"
+    spark.conf.unset(PARALLELISM)
 
 
 def test_a_cluster_without_room_is_told_before_anything_is_submitted(spark: SparkSession, folder: Path):
