@@ -120,6 +120,27 @@ def test_a_gap_is_timed_once(monkeypatch: pytest.MonkeyPatch):
     assert len(timers) == 1
 
 
+def test_each_gap_is_timed(monkeypatch: pytest.MonkeyPatch):
+    """A job may have no epochs meanwhile. Here time passes for timers alone."""
+    gap_s, timers = 3600.0, list[float]()
+
+    def act(flow: Flow, steward: Steward, epoch: int) -> bool:
+        if epoch == 60:
+            after = flow.worker.after
+
+            def passing(delay_s: float, callback: Callable[[], None]) -> None:
+                timers.extend([delay_s] if delay_s > 1.0 else [])
+                after(0.0 if delay_s > 1.0 else delay_s, callback)
+
+            monkeypatch.setattr(flow.worker, "after", passing)
+            monkeypatch.setattr(steward, "_clock", lambda: sum(timers))
+            steward.start(Assign("few", dict.fromkeys(map(BinId, (0, 2, 4)), ONE)), "map", Pace("fluid", gap_s))
+        return finished(steward) or epoch > 3000
+
+    [goal], _ = carried_out(act)
+    assert (goal.status, goal.bins_moved) == ("reached", 3)
+
+
 def test_operators_are_shown_by_their_groups():
     def act(flow: Flow, steward: Steward, epoch: int) -> bool:
         groups = {name: [one.name for one in operators] for name, operators in groups_on(flow.worker).items()}

@@ -421,6 +421,17 @@ def test_a_resize_to_what_there_was_gives_those_that_were_to_leave_bins_again(em
     assert (operators.owned(), moving.busy) == ({ZERO: 4, ONE: 4}, False)
 
 
+def test_what_was_assigned_before_a_rebalance_gives_way_to_it():
+    operators, moving = on([ZERO] * 8), controller()
+    operators.eligible.add(ONE)
+    first = operators.start(moving, Assign(ALL, dict.fromkeys(map(BinId, range(7)), ONE)), "map", ONE_BIN_PER_STEP)
+    operators.run(moving, until=lambda: bool(operators.moves))
+    operators.start(moving, Rebalance(), "rebalance")
+    operators.run(moving)
+    assert operators.owned() == {ZERO: 4, ONE: 4}
+    assert ended(moving, first) == ("superseded", "superseded by what was asked for later")
+
+
 def test_what_is_assigned_to_where_something_later_wants_it_not_is_superseded():
     operators, moving = on([ZERO, ZERO, ONE], lag=2), controller()
     first = operators.start(moving, Assign(ALL, {BinId(0): ONE}), "move of 1 bin to worker 1")
