@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from operators.broker.byte_log import ByteLog, LogFull, MemoryTier
+from operators.broker.segments import Extent, Segments
 from operators.errors import RequestRefused
 
 
@@ -75,6 +76,15 @@ def test_a_directory_that_cannot_be_written_to_is_named(tmp_path: Path):
         log_.append(b"123")
     (tmp_path / "gone").mkdir()
     assert log_.read(log_.append(b"123")) == b"123"
+
+
+def test_the_place_of_what_was_not_written_goes_to_the_next_unless_more_has_come_behind_it():
+    segments = Segments(100)
+    failed = segments.append(10)
+    assert segments.append(10) == Extent(0, 10, 10)
+    assert not segments.take_back(failed)
+    assert not segments.take_back(segments.append(10))
+    assert (segments.append(10), segments.occupied) == (Extent(0, 20, 10), 30)
 
 
 def test_threads_append_and_read_side_by_side(tmp_path: Path):

@@ -230,3 +230,10 @@ def test_an_input_that_is_closed_ends_behind_what_was_committed():
         (0, False),
         (1, True),
     ]
+
+
+def test_an_input_that_is_ahead_of_the_job_stays_there():
+    intake = Intake("lines")
+    intake.pass_to(7)
+    intake.pass_to(3)
+    assert released(intake, "q", 0) == 7
