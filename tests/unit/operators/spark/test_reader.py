@@ -34,3 +34,12 @@ def test_a_batch_keeps_to_the_limits_in_rows_and_in_bytes(
     origin = Origin(served.client, "job", "run", "counts", ROW.schema)
     reader = StreamReader(origin, rows_max=rows_max, bytes_max=bytes_max)
     assert reader.latestOffset({"run": "run", "epoch": 0}, limit) == {"run": "run", "epoch": end}
+
+
+def test_a_query_that_reads_what_there_is_never_goes_back(served: Served):
+    served.broker.deliver("counts", 0, encode_batch(ROW), 1)
+    served.broker.close_before("counts", 1)
+    reader = StreamReader(Origin(served.client, "job", "run", "counts", ROW.schema), rows_max=None, bytes_max=None)
+    reader.prepareForTriggerAvailableNow()
+    for epoch, end in ((0, 1), (3, 3)):
+        assert reader.latestOffset({"run": "run", "epoch": epoch}, ReadAllAvailable()) == {"run": "run", "epoch": end}
