@@ -188,6 +188,18 @@ def test_a_leaver_that_could_not_be_told_is_not_on_its_way():
     assert (scaling.state().failure, scaling.leaving_for_good) == ("worker 2 is busy", frozenset({1}))
 
 
+def test_who_has_been_told_to_leave_is_not_to_be_told_again():
+    with scripted(WITHOUT_BINS, IDLE) as job:
+        scaling = scaling_of(job, ProcessChange(leaves=(1,)))
+        assert (scaling.still_to_leave, scaling.leaving_for_good) == (frozenset({1}), frozenset())
+        scaling.start()
+        while not job.was_asked("Leave"):
+            pass
+        assert (scaling.still_to_leave, scaling.leaving_for_good) == (frozenset(), frozenset({1}))
+        job.running[1].ended.set()
+        assert scaling.finished.wait(WAIT_S)
+
+
 def test_who_cannot_leave_is_found_before_anything_begins():
     with scripted(IDLE, {**IDLE, "CheckMayLeave": [Refusal("worker 1 cannot leave")]}) as job:
         with pytest.raises(RequestFailed, match="worker 1 cannot leave"):
