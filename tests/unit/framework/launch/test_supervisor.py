@@ -18,6 +18,7 @@ from framework.launch import supervisor as module
 from framework.launch.config import Config
 from framework.launch.control_protocol import Processes
 from framework.launch.launcher import Order
+from framework.launch.liveness import LivenessLimits, WorkerBeat
 from framework.launch.signals import Stop
 from framework.launch.supervisor import Supervisor
 from framework.membership.members import Address, WorkerId
@@ -158,4 +159,17 @@ def test_a_process_that_joins_is_not_alone():
     supervisor.start_initial()
     supervisor.spawn()
     assert prefixes.alone == {0: True, 1: False}
+    supervisor.close()
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_process_whose_worker_does_not_step_is_lost_unless_it_was_asked_to_end(asked: bool):
+    supervisor = Supervisor(Config(liveness=LivenessLimits(step_s=5.0)), ScriptedLauncher(), Stop(), None)
+    supervisor.start_initial()
+    [process] = supervisor.children
+    process.asked_to_end = asked
+    process.supervised.liveness.beat(0.0)
+    process.supervised.liveness.worker_beat(WorkerBeat(WorkerId(0), steps=1, idle=False), 0.0)
+    process.check(6.0)
+    assert (process.lost is None, process.code) == ((True, None) if asked else (False, -9))
     supervisor.close()
