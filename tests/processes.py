@@ -17,6 +17,7 @@ from textwrap import dedent
 ROOT = Path(__file__).parents[1]
 TIMEOUT_S = 180.0
 COMPILING = "compiling for columns, once: this takes some seconds"
+WAITING = "hailer: waiting for process "
 DONE = re.compile(r"hailer: \S+ ended after .*")
 
 Command = tuple[str | Path, ...]
@@ -36,9 +37,14 @@ class Ended:
     err: str
 
     @property
+    def said(self) -> list[str]:
+        """Its lines on standard error, but for those that only a busy machine has."""
+        return [line for line in self.err.splitlines() if not line.startswith(WAITING)]
+
+    @property
     def complaints(self) -> list[str]:
-        """What it said on standard error, but for how a job ended well, and that something is compiled."""
-        return [line for line in self.err.splitlines() if not line.endswith(COMPILING) and not DONE.match(line)]
+        """What it said, but for how a job ended well, and that something is compiled."""
+        return [line for line in self.said if not line.endswith(COMPILING) and not DONE.match(line)]
 
     @property
     def lines(self) -> list[str]:

@@ -114,7 +114,7 @@ def test_a_process_that_is_killed_ends_the_job_with_a_report(tmp_path: Path):
         os.kill(status(tmp_path)["workers"][1]["pid"], signal.SIGKILL)
         ended = end(process)
         assert ended.code == 1
-        first, second = (line for line in ended.err.splitlines() if not line.endswith(COMPILING))
+        first, second = (line for line in ended.said if not line.endswith(COMPILING))
         assert first == "job failed: process 1 was ended by SIGKILL"
         assert second.startswith("job failed: worker 0 lost worker 1: ")
 

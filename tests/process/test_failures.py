@@ -73,7 +73,7 @@ BUSY = """
 @pytest.mark.parametrize("shape", [["-n3"], ["-w3"], ["-n2", "-w2"]])
 def test_a_function_that_raises_ends_the_job_with_one_report(tmp_path: Path, shape: list[str]):
     ended = Program.write(tmp_path, FAILING).run(*shape)
-    assert (ended.code, ended.err.splitlines()[:2]) == (1, REPORT)
+    assert (ended.code, ended.said[:2]) == (1, REPORT)
     assert ended.err.count("job failed") == 1
     assert "in parse" in ended.err
     assert "framework" not in ended.err
@@ -83,7 +83,7 @@ def test_processes_started_one_by_one_all_report_the_failure(tmp_path: Path):
     program, port = Program.write(tmp_path, FAILING), str(free_ports(3))
     started = [program.start("-n3", "-p", str(index), "--base-port", port) for index in range(3)]
     for ended in [end(process) for process in started]:
-        assert (ended.code, ended.err.splitlines()[:2]) == (1, REPORT)
+        assert (ended.code, ended.said[:2]) == (1, REPORT)
 
 
 def test_a_program_that_raises_ends_the_job(tmp_path: Path):
@@ -103,7 +103,7 @@ def test_a_program_that_raises_ends_the_job(tmp_path: Path):
         execute_from_args(main)
         """,
     ).run("-n3")
-    assert (ended.code, ended.err.splitlines()[:2]) == (
+    assert (ended.code, ended.said[:2]) == (
         1,
         ["job failed: the program of worker 2 raised", "  KeyError: 'lost keys'"],
     )
@@ -161,7 +161,7 @@ def test_a_signal_to_the_launcher_ends_every_process(tmp_path: Path, number: sig
         process.send_signal(number)
         ended = end(process)
     assert ended.code == code
-    assert ended.err == f"job stopped: process {process.pid} received {number.name}\n"
+    assert ended.said == [f"job stopped: process {process.pid} received {number.name}"]
     assert not _descendants_alive(tmp_path)
 
 
@@ -189,7 +189,7 @@ def test_ctrl_c_in_one_terminal_ends_the_processes_in_the_others(tmp_path: Path)
         first.send_signal(signal.SIGINT)
         ended = [end(first), end(second)]
     assert [one.code for one in ended] == [130, 1]
-    assert [one.err for one in ended] == [f"job stopped: process {first.pid} received SIGINT\n"] * 2
+    assert [one.said for one in ended] == [[f"job stopped: process {first.pid} received SIGINT"]] * 2
 
 
 def test_a_process_that_is_killed_ends_the_others(tmp_path: Path):
@@ -203,7 +203,7 @@ def test_a_process_that_is_killed_ends_the_others(tmp_path: Path):
         second.kill()
         ended = end(first)
     assert ended.code == 1
-    assert ended.err.startswith("job failed: worker 0 lost worker 1: ")
+    assert ended.said[0].startswith("job failed: worker 0 lost worker 1: ")
 
 
 def test_a_killed_child_is_named_by_the_launcher_although_the_others_are_asleep(tmp_path: Path):
@@ -213,8 +213,8 @@ def test_a_killed_child_is_named_by_the_launcher_although_the_others_are_asleep(
         os.kill(victim, signal.SIGKILL)
         ended = end(process)
     assert ended.code == 1
-    assert ended.err.startswith("job failed: process ")
-    assert "was ended by SIGKILL" in ended.err.splitlines()[0]
+    assert ended.said[0].startswith("job failed: process ")
+    assert "was ended by SIGKILL" in ended.said[0]
 
 
 FORKING = """
@@ -244,7 +244,7 @@ def test_a_killed_process_is_noticed_although_a_child_of_its_own_lives_on(tmp_pa
         ended = Program.write(tmp_path, FORKING).run("-n2")
     finally:
         os.kill(int((tmp_path / "helper").read_text()), signal.SIGKILL)
-    assert (ended.code, ended.err.splitlines()[0]) == (1, "job failed: process 1 was ended by SIGKILL")
+    assert (ended.code, ended.said[0]) == (1, "job failed: process 1 was ended by SIGKILL")
 
 
 def test_peers_notice_that_a_process_was_killed_although_a_child_of_its_own_lives_on(tmp_path: Path):
@@ -256,7 +256,7 @@ def test_peers_notice_that_a_process_was_killed_although_a_child_of_its_own_live
     finally:
         os.kill(int((tmp_path / "helper").read_text()), signal.SIGKILL)
     assert ended.code == 1
-    assert ended.err.startswith("job failed: worker 0 lost worker 1: ")
+    assert ended.said[0].startswith("job failed: worker 0 lost worker 1: ")
 
 
 def test_what_a_process_executes_inherits_none_of_its_descriptors(tmp_path: Path):

@@ -113,10 +113,10 @@ def test_an_input_that_is_not_given_is_asked_for(folder: Path):
     (folder / "job.py").write_text(two)
     ended = hailer(folder, "run", "job.py", "-n2", "--input", "lines=book.txt")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == (
+    assert ended.said == [
         "job failed: on worker 0: nothing feeds input 'more'; give --input more=FILE, "
-        "or --input more=/dev/null for an empty one\n"
-    )
+        "or --input more=/dev/null for an empty one"
+    ]
     ended = hailer(folder, "run", "job.py", "--input", "lines=book.txt", "--input", "more=/dev/null")
     assert (ended.code, len(ended.out.splitlines())) == (0, len(TEXT.split()))
 
