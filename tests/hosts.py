@@ -48,6 +48,12 @@ class Hosts:
         """What runs a command on a host, when put before it: in the same process."""
         return ["ip", "netns", "exec", self._namespace(host)]
 
+    def connect_s(self, host: int, address: tuple[str, int]) -> float:
+        """How long a host takes to connect to who listens at an address: one round trip, and what the machine adds."""
+        connect = f"from socket import create_connection as c; from time import monotonic as t; b = t(); c({address}); "
+        timed = [*self.on(host), sys.executable, "-c", f"{connect}print(t() - b)"]
+        return float(subprocess.run(timed, check=True, capture_output=True, text=True).stdout)
+
     def take_down(self, host: int) -> None:
         """Take a host off the net: it notices that nothing can be sent; nobody else is told."""
         _ip("-n", self._namespace(host), "link", "set", "wire", "down")

@@ -6,7 +6,6 @@ The hosts are network namespaces (`tests.hosts`), so that real packets really ge
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +16,7 @@ from tests.hosts import Hosts, Made, distant_hosts, hosts
 from tests.process.crew import Crew
 
 PORT = 7700
-LOST_S = 10.0
-"""How long it may take until survivors have said which peer was lost; docs/howto/rescale.md says so."""
+DELAY_MS = 25
 
 
 @contextmanager
@@ -43,8 +41,10 @@ def test_a_job_on_two_hosts_is_joined_from_a_third_which_leaves_again(made: Made
         crew.finish()
 
 
-def test_a_job_is_rescaled_although_every_packet_takes_25_ms(made: Made, tmp_path: Path):
-    with crew_on(made(distant_hosts(3, delay_ms=25)), tmp_path) as crew:
+def test_a_job_is_rescaled_although_every_packet_takes_its_time(made: Made, tmp_path: Path):
+    net = made(distant_hosts(3, delay_ms=DELAY_MS))
+    with crew_on(net, tmp_path) as crew:
+        assert net.connect_s(1, (net.address(0), PORT)) >= 2 * DELAY_MS / 1000
         crew.join(2, through=1)
         crew.wait_until_in(2)
         crew.goes_on(2)
@@ -56,7 +56,8 @@ def test_a_job_is_rescaled_although_every_packet_takes_25_ms(made: Made, tmp_pat
 def test_a_host_that_is_lost_is_named_by_the_others_and_names_them(
     made: Made, tmp_path: Path, lose: Callable[[Hosts, int], None]
 ):
-    """Of two jobs, one sends data all the time, and one nothing at all."""
+    """Of two jobs, one sends data all the time, and one nothing at all. What they say comes of the watch of links,
+    whose bounds are in `test_link_watch`: the kernel's own would read otherwise."""
     net = made(hosts(3))
     with (
         crew_on(net, tmp_path / "busy", founders=3) as busy,
@@ -65,11 +66,9 @@ def test_a_host_that_is_lost_is_named_by_the_others_and_names_them(
         (quiet.directory / "rest").touch()
         quiet.wait_for(0, "all is quiet")
         busy.goes_on(1)
-        began_s = time.monotonic()
         lose(net, 1)
         for crew, process in ((quiet, 0), (quiet, 1), (busy, 0), (busy, 1), (busy, 2)):
             assert crew.code(process) == 1
-            assert time.monotonic() - began_s < LOST_S
             lost, host = (r"[02]", r"10\.77\.0\.[13]") if process == 1 else ("1", r"10\.77\.0\.2")
             said = rf"lost worker {lost}: worker {lost} at {host}:\d+: its machine, or the way there, no longer answers"
             assert re.search(said, crew.text(process)), crew.story()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +17,8 @@ from framework.launch.status_pipe import Beat, LastBeat, Status, StatusReader
 from framework.worker.worker import Worker
 from operators import Input
 
+LIMIT_S = 60.0
+
 
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[StatusReader, int]]:
@@ -27,16 +30,23 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[StatusReader, int]]:
     os.close(writing)
 
 
+def statuses(reader: StatusReader) -> Sequence[Status]:
+    """What comes next, within a limit."""
+    ready, _, _ = select.select([reader], [], [], LIMIT_S)
+    assert ready, "nothing was sent"
+    return reader.read() or ()
+
+
 def until(reader: StatusReader, wanted: type[Status]) -> None:
     """Read on to a status of this kind."""
-    while not any(isinstance(status, wanted) for status in reader.read() or ()):
+    while not any(isinstance(status, wanted) for status in statuses(reader)):
         pass
 
 
 def until_beat(reader: StatusReader, *, idle: bool = False, stuck: bool = False) -> WorkerBeat:
     """Read on to a beat that says so."""
     while True:
-        for status in reader.read() or ():
+        for status in statuses(reader):
             if isinstance(status, WorkerBeat) and (status.idle, bool(status.stack)) == (idle, stuck):
                 return status
 

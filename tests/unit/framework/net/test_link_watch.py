@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from framework.net import keep_alive as keep_alive_module
+from framework.net import link_watch
 from framework.net.keep_alive import keep_alive
 from framework.net.link_watch import LinkWatch, TcpInfo
 
@@ -48,6 +50,12 @@ IDLE = TcpInfo(retransmissions=0, probes=0, unacknowledged=0, data_received_ms=2
 )
 def test_who_answers_nothing_for_long_enough_although_asked_is_gone(info: TcpInfo, gone: bool) -> None:
     assert info.is_gone(8.0) == gone
+
+
+def test_a_machine_that_is_gone_is_given_up_within_ten_seconds_also_if_its_link_is_idle() -> None:
+    """As docs/howto/rescale.md says; the rest is for the report and the end of the processes."""
+    probed_s = keep_alive_module.IDLE_S + link_watch.ATTEMPTS_MIN * keep_alive_module.INTERVAL_S
+    assert max(link_watch.SILENCE_S, probed_s) + link_watch.LOOK_S <= 8.0
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the watch is for Linux")
