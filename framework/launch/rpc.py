@@ -85,7 +85,7 @@ class RpcClient:
     def __init__(self, link: RpcLink) -> None:
         self._link = link
         self._waiting: WeakValueDictionary[int, PendingReply] = WeakValueDictionary()
-        """By request. Of one that has timed out nobody holds the reply any more: it is forgotten."""
+        """By request. The reply to one that has timed out is no longer referenced, and so forgotten."""
         self._asked = 0
         self._lock = threading.Lock()
         self._ended = False
@@ -153,7 +153,7 @@ class PendingReply:
         self._within_s = within_s
 
     def fail_ended(self) -> None:
-        """No answer comes any more, if there is none yet."""
+        """The process has ended: no answer will come, if there is none yet."""
         with suppress(InvalidStateError):
             self.answer.set_exception(NoAnswer(f"the process of worker {self._worker} has ended, or does not listen"))
 

@@ -1,7 +1,7 @@
 """The certificate of a cluster, which every process makes by itself of the secret, and TLS that takes no other.
 
 The private key is derived from the secret, and everything else in the certificate is fixed: so all processes have the
-same one, byte for byte, and whoever shows it and has its key knows the secret. It names nobody, and never ends.
+same one, byte for byte, and a peer that proves its key knows the secret. It names nobody, and never ends.
 """
 
 from __future__ import annotations

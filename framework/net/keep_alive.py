@@ -4,7 +4,7 @@ Probes (keep-alive) do the former; Linux sends none while something that was sen
 retransmits for a quarter of an hour. TCP_USER_TIMEOUT would end that sooner, but counts a zero window as well (tcp(7)):
 it loses a peer that merely does not read, such as a worker in a long call, or a reader of an output. So
 retransmissions, and probes of a closed window, are kept frequent instead: the usual number without an answer is reached
-soon, and any answer starts the count anew. Links of workers have a tighter bound, in `framework.net.link_watch`.
+soon, and any answer resets the count. Links of workers have a tighter bound, in `framework.net.link_watch`.
 """
 
 from __future__ import annotations

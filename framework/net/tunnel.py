@@ -1,7 +1,7 @@
 """Gives those who need a plain socket one end of an encrypted connection: what a process inherits is a descriptor.
 
 A thread of its own has the `TlsConnection`, which two threads must not use at once, and moves bytes between it and one
-end of a socket pair. Whoever holds the other end sees what it would see of a plain connection: also one side's end
+end of a socket pair. The holder of the other end sees what it would see of a plain connection: also one side's end
 while the other side still speaks, and that nobody reads.
 """
 

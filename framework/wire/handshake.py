@@ -12,11 +12,11 @@
 A `Hello` says which run of a job, and which generation of it, the client is of, and what the connection is for
 (`framework.wire.purpose`).
 
-A proof is an HMAC of all that was said so far, and of what is said with it, under a key made of the secret. So whoever
-relays two honest ends to each other can change nothing of what they say, and an old conversation proves nothing: each
-has a nonce in it that is new. Proofs of the two sides have different labels, so that neither can be sent back to
-where it came from. The secret itself never travels. Until its proof is verified nothing that a client sends is parsed,
-and a client that speaks out of turn is cut off, so little of it is ever held.
+A proof is an HMAC of all that was said so far, and of what is said with it, under a key made of the secret. So an
+attacker who relays two honest ends to each other can change nothing of what they say, and an old conversation proves
+nothing: each has a nonce in it that is new. Proofs of the two sides have different labels, so that neither can be
+sent back to where it came from. The secret itself never travels. Until its proof is verified nothing that a client
+sends is parsed, and a client that speaks out of turn is cut off, so little of it is ever held.
 
 Bytes in, bytes out. Nonces are arguments; deadlines and sockets belong to `framework.net`.
 """

@@ -108,17 +108,17 @@ class ByteLog:
         return extent
 
     def read(self, extent: Extent) -> bytes:
-        """A byte string; `RequestRefused` if it is not kept any more."""
+        """A byte string; `RequestRefused` if it is no longer kept."""
         with self._lock:
             if extent.segment == IN_MEMORY and extent.offset in self._young:
                 return self._young[extent.offset]
             file = self._files.get(extent.segment)
         if file is None:
-            raise RequestRefused("what was asked for is not kept any more")
+            raise RequestRefused("what was asked for is no longer kept")
         return file.read(extent.size, extent.offset)
 
     def drop(self, extent: Extent) -> None:
-        """A byte string is not needed any more."""
+        """Free a byte string."""
         with self._lock:
             self._drop(extent)
 

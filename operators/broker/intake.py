@@ -73,7 +73,7 @@ class Committed:
     new: bool
     """Whether the batch was not committed before."""
     dropped: Sequence[Extent]
-    """What is not needed any more."""
+    """What can be freed."""
 
 
 @dataclass(slots=True)
@@ -231,7 +231,7 @@ class Intake:
 
     def _staged(self, attempt: str) -> Attempt:
         if attempt not in self.attempts:
-            raise RequestRefused(f"attempt {attempt!r} is not staged any more: its batch was committed without it")
+            raise RequestRefused(f"attempt {attempt!r} is no longer staged: its batch was committed without it")
         return self.attempts[attempt]
 
     def _is_past(self, of: BatchId) -> bool:
@@ -239,7 +239,7 @@ class Intake:
 
     def _check_open(self) -> None:
         if self.closed:
-            raise RequestRefused(f"input {self.name!r} has ended, and takes nothing any more")
+            raise RequestRefused(f"input {self.name!r} has ended, and takes nothing more")
 
     def _check_first(self, of: BatchId, checkpoint: str | None) -> None:
         if of.query in self._last or of.batch <= self._empty.get(checkpoint or "", 0):
@@ -260,7 +260,7 @@ class Intake:
         staged = self.attempts.get(attempt)
         if staged is None or not staged.complete:
             if attempt in self._expired:
-                why = "any more: its batch was not committed for too long (--attempt-timeout)"
+                why = "kept: its batch was not committed for too long (--attempt-timeout)"
             else:
                 part = "" if staged is None else " in full"
                 why = f"received{part}: the job was started again, or the connection broke"

@@ -1,6 +1,6 @@
 """What goes out at one output: kept by epochs, read as often as wanted, and forgotten when the reader says so.
 
-An epoch is *closed* when nothing can be added to it any more; only then is it read, so that every read of it gives the
+An epoch is *closed* when nothing more can be added to it; only then is it read, so that every read of it gives the
 same. Offsets are epochs: a reader at offset 5 has read all before 5.
 
 Rows for which the disk has no room are *deferred*: they wait in memory, in their order, and their epochs are not
@@ -76,7 +76,7 @@ class Outbox:
         self.close_before(self._passed)
 
     def close_before(self, epoch: int | None) -> None:
-        """Nothing comes out before this epoch any more, or at all (None)."""
+        """Nothing more comes out before this epoch, or at all (None)."""
         self._passed = max(self._passed, EPOCH_MAX if epoch is None else epoch)
         self.closed = min([self._passed, *(rows.epoch for rows in self.deferred)])
 

@@ -57,7 +57,7 @@ class Segments:
         return self.drop(extent)
 
     def drop(self, extent: Extent) -> bool:
-        """A byte string is not needed any more; whether its segment is free with it."""
+        """Free a byte string; whether its segment is free with it."""
         segment = self._kept[extent.segment]
         segment.held -= 1
         if segment.held:

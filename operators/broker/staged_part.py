@@ -1,4 +1,4 @@
-"""A part of an attempt, checked when it is staged: what the job is fed with cannot be refused any more."""
+"""A part of an attempt, checked when it is staged: what the job is fed with can no longer be refused."""
 
 from __future__ import annotations
 

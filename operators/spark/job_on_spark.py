@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.1
 ENDING_S = 10.0
-"""How long a job may take to end once it does not answer any more."""
+"""How long a job may take to end once it no longer answers."""
 
 
 class JobOnSpark:
@@ -176,7 +176,7 @@ class JobOnSpark:
 
         `trigger` is that of `DataStreamWriter.trigger`. `checkpoint` is where the query keeps its own state, if it has
         any and executors do not share this machine's disk. `batch` is the name of a DataFrame that is no stream: under
-        one name it counts once, however often it is fed, for whoever does not know whether it was.
+        one name it counts once, however often it is fed, for a caller that does not know whether it was.
         """
         options = self._options(input=input, batch=batch)
         self._slots.hold(len(self.processes))

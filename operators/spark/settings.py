@@ -73,7 +73,7 @@ class Slots:
             self._spark.conf.set(PARALLELISM, self._told)
 
     def free(self) -> None:
-        """None is held any more."""
+        """None is held now."""
         if self._told is not None and self._spark.conf.get(PARALLELISM, None) == self._told:
             self._spark.conf.unset(PARALLELISM)
         self._told = None

@@ -3,7 +3,7 @@
 A key is its values in a row. Each has a byte that is 0 for null, and nothing more then; else 1, the length of a string
 in 4 bytes, and the value's bytes, 8 of a number. So keys are equal if and only if their bytes are.
 
-Packed keys come from other workers, too. Whoever unpacks them learns whether they are such keys: no length leads out
+Packed keys come from other workers, too. Unpacking tells whether they are such keys: no length leads out
 of its key, and each key is used up.
 """
 

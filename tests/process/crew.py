@@ -132,7 +132,7 @@ class Crew:
         return counts
 
     def story(self) -> str:
-        """What all processes have said, for whoever must find out what went wrong."""
+        """What all processes have said: the first thing to read of a failure."""
         return "\n".join(f"--- {process}\n{self.text(process)}" for process in self.processes)
 
     def _where(self, process: int) -> list[str]:

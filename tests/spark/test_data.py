@@ -117,7 +117,7 @@ def test_a_job_that_is_finished_gives_all_it_has_and_takes_nothing_more(
     done(counting.feed(lines(spark, folder), availableNow=True))
     counting.finish()
     check_counts(spark, folder, counting.read(stream=False).collect())
-    with pytest.raises(PySparkException, match="input 'lines' has ended, and takes nothing any more"):
+    with pytest.raises(PySparkException, match="input 'lines' has ended, and takes nothing more"):
         spark.read.text(str(folder / "lines")).transform(counting)
 
 

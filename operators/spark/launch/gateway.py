@@ -79,7 +79,7 @@ class Gateway:
         process, attempt, kind = stream.process, stream.attempt, stream.kind
         with self._lock:
             if (process, attempt) not in self._arrived or kind >= len(StreamKind):
-                return f"process {process} is not waited for any more"
+                return f"process {process} is no longer waited for"
             if (process, attempt, kind) in self._admitted:
                 return f"process {process} was started already, and is not started a second time"
         return None

@@ -187,7 +187,7 @@ def test_a_batch_that_nobody_commits_expires_and_its_commit_says_so():
     staged(intake, "b", "r", 0, now_s=20.0)
     assert intake.expire(10.0) == []
     assert intake.expire(15.0) == old
-    with pytest.raises(RequestRefused, match="has not any more: its batch was not committed for too long"):
+    with pytest.raises(RequestRefused, match="has not kept: its batch was not committed for too long"):
         intake.commit("q", 0, ["a"])
     assert intake.commit("r", 0, ["b"]).new
     assert staged(intake, "again", "q", 0, now_s=21.0)
@@ -218,7 +218,7 @@ def test_an_input_ends_with_its_last_batch_or_when_it_is_closed_and_only_once():
     assert intake.release() == Release("lines", 0, [], 0, True)
     assert other.release() == Release("other", 0, (), 0, True)
     for ended in (intake, other):
-        with pytest.raises(RequestRefused, match="has ended, and takes nothing any more"):
+        with pytest.raises(RequestRefused, match="has ended, and takes nothing more"):
             ended.open("a", "r", 0, 0.0)
 
 

@@ -416,7 +416,7 @@ def test_a_part_of_an_attempt_that_a_commit_has_dropped_is_not_kept(job: Job):
         job.client.commit("lines", "q", 0, ["b"])
         yield batch_of("two")
 
-    with pytest.raises(RequestRefused, match="attempt 'a' is not staged any more: its batch was committed without it"):
+    with pytest.raises(RequestRefused, match="attempt 'a' is no longer staged: its batch was committed without it"):
         job.client.stage("lines", "a", "q", 0, overtaken())
     job.work()
     job.client.forget("echo", 1)

@@ -26,7 +26,7 @@ def gateway() -> Iterator[Gateway]:
 
 
 def test_a_stream_counts_once_its_process_was_told(gateway: Gateway):
-    assert gateway._admit(STREAM) == "process 1 is not waited for any more"
+    assert gateway._admit(STREAM) == "process 1 is no longer waited for"
     gateway.expect(process=1, attempt=0)
     assert gateway._admit(STREAM) is None
     assert gateway._admit(STREAM) is None, "nobody could tell the process, which tries again"
