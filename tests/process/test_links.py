@@ -29,8 +29,9 @@ from framework.net.tcp_link import OUTBOUND_BYTES_MAX
 from framework.wire.credentials import Credentials
 from framework.wire.framing import FRAME_BYTES_MAX
 from framework.wire.handshake import ClientHandshake
-from framework.wire.messages import Data, Goodbye, Lost, Message
+from framework.wire.messages import Data, Goodbye, Lost
 from framework.wire.purpose import WorkerLink
+from tests.peers import receive
 
 OURS = Credentials(bytes(range(32)))
 ROOT = Path(__file__).parents[2]
@@ -137,15 +138,6 @@ def cluster() -> Iterator[Cluster]:
         end(cluster)
     finally:
         release(cluster)
-
-
-def receive(endpoint: Endpoint, count: int) -> list[Message]:
-    deadline = time.monotonic() + LIMIT_S
-    messages: list[Message] = []
-    while len(messages) < count and time.monotonic() < deadline:
-        endpoint.park(deadline - time.monotonic())
-        messages.extend(message for _, message in endpoint.receive())
-    return messages
 
 
 def heard_until_the_end(connection: socket.socket) -> bytes:

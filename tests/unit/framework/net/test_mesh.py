@@ -25,6 +25,7 @@ from framework.membership.members import WorkerId
 from framework.net.mesh import Mesh, start_mesh
 from framework.wire.credentials import Credentials
 from framework.wire.messages import Data, Goodbye
+from tests.peers import ssh_server
 
 OURS = Credentials(b"s" * 32)
 
@@ -121,19 +122,11 @@ def test_a_peer_that_listens_but_never_answers_is_named() -> None:
 
 
 def test_what_is_not_a_hailer_process_is_found_out_at_once() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def greet() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.sendall(b"SSH-2.0-OpenSSH\r\n")
-                connection.recv(1024)
-
-        thread = threading.Thread(target=greet)
-        thread.start()
-        with pytest.raises(PeersUnreachable, match=r"process 0 at .* not a Hailer process"):
-            start_mesh(1, 1, [listener.getsockname(), free_address()], OURS)
-        thread.join()
+    with (
+        ssh_server() as address,
+        pytest.raises(PeersUnreachable, match=r"process 0 at .* not a Hailer process"),
+    ):
+        start_mesh(1, 1, [address, free_address()], OURS)
 
 
 def test_a_wait_is_announced(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

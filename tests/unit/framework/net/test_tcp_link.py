@@ -22,6 +22,7 @@ from framework.wire import shm_messages
 from framework.wire.codec import Buffer
 from framework.wire.framing import FRAME_BYTES_MAX, FrameReader, frame
 from framework.wire.messages import Abort, Data, Goodbye, Lost, Message, Progress, decode, encode
+from tests.peers import receive
 
 ME, PEER = WorkerId(0), WorkerId(1)
 LIMIT_S = 20
@@ -43,16 +44,6 @@ def link() -> Iterator[tuple[Endpoint, socket.socket]]:
     yield endpoint, far
     far.close()
     endpoint.close()
-
-
-def receive(endpoint: Endpoint, count: int) -> list[Message]:
-    """Exactly `count` messages, or what has come when the time is over."""
-    deadline = time.monotonic() + LIMIT_S
-    messages: list[Message] = []
-    while len(messages) < count and time.monotonic() < deadline:
-        endpoint.park(deadline - time.monotonic())
-        messages.extend(message for _, message in endpoint.receive())
-    return messages
 
 
 def read(far: socket.socket, count: int) -> list[Message]:

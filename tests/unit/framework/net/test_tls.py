@@ -29,6 +29,7 @@ from framework.wire.credentials import Credentials, Encryption
 from framework.wire.handshake import ENCRYPT_ALIKE
 from framework.wire.messages import Data, Goodbye, Lost, Message
 from framework.wire.purpose import WorkerLink
+from tests.peers import receive, ssh_server
 
 OURS = Credentials(b"s" * 32, "5e1f", encryption=Encryption.ALWAYS)
 PLAIN = replace(OURS, encryption=Encryption.NEVER)
@@ -249,15 +250,6 @@ def test_what_came_with_the_welcome_is_not_slept_on(make_door: Callable[[Credent
     endpoint.close()
 
 
-def receive(endpoint: Endpoint, count: int) -> list[Message]:
-    deadline_s = time.monotonic() + LIMIT_S
-    messages: list[Message] = []
-    while len(messages) < count and time.monotonic() < deadline_s:
-        endpoint.park(deadline_s - time.monotonic())
-        messages.extend(message for _, message in endpoint.receive())
-    return messages
-
-
 def test_another_secret_is_found_out_by_both(make_door: Callable[[Credentials], Door]) -> None:
     door = make_door(OURS)
     with pytest.raises(SecretMismatch, match="does not know the cluster's secret that this process has"):
@@ -342,19 +334,9 @@ def test_ends_that_disagree_about_encryption_both_say_so(make_door: Callable[[Cr
 
 
 def test_what_is_no_hailer_process_is_found_out_at_once() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def greet() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.sendall(b"SSH-2.0-OpenSSH\r\n")
-                connection.recv(4096)
-
-        thread = threading.Thread(target=greet)
-        thread.start()
-        with pytest.raises(ProtocolError, match=r"does not speak this protocol, but began with b'SSH-2\.'"):
-            connect_link(listener.getsockname(), LINK, OURS, Patience(time.monotonic() + LIMIT_S, lambda: False))
-        thread.join()
+    refused = pytest.raises(ProtocolError, match=r"does not speak this protocol, but began with b'SSH-2\.'")
+    with ssh_server() as address, refused:
+        connect_link(address, LINK, OURS, Patience(time.monotonic() + LIMIT_S, lambda: False))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import os
 import socket
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +27,7 @@ from framework.wire.container import Reservation
 from framework.wire.framing import FRAME_BYTES_MAX, FrameReader, frame
 from framework.wire.messages import Data, Goodbye, Lost, Message, decode, encode_whole
 from framework.wire.shm_messages import BodyRef, Offer, OfferAnswer, Returned, ShmMessage
+from tests.peers import receive
 
 ME, PEER = WorkerId(0), WorkerId(1)
 LIMIT_S = 20
@@ -80,14 +80,6 @@ def send(endpoint: Endpoint, *containers: object, reservation: Reservation | Non
     for container in containers:
         endpoint.send(PEER, Data(0, 0, container), reservation=reservation)  # type: ignore[arg-type]
     endpoint.flush()
-
-
-def receive(endpoint: Endpoint, count: int) -> list[Message]:
-    deadline, messages = time.monotonic() + LIMIT_S, list[Message]()
-    while len(messages) < count and time.monotonic() < deadline:
-        endpoint.park(deadline - time.monotonic())
-        messages.extend(message for _, message in endpoint.receive())
-    return messages
 
 
 def heard_by(endpoint: Endpoint) -> None:
